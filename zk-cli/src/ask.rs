@@ -37,49 +37,66 @@ pub(crate) enum Answer {
     Not(String),
 }
 
-/// Asks each server, all at once. In the order of the connection string.
-pub(crate) async fn all(
-    connect: &ConnectArgs,
+/// How servers are asked.
+#[derive(Clone)]
+pub(crate) struct Asker {
+    connector: Arc<dyn Connect>,
     args: AskArgs,
-    question: Question,
-) -> Result<Vec<(String, Answer)>, Failure> {
-    let options = connect.options()?;
-    let tls = connect.security()?.tls()?;
-    let connector: Arc<dyn Connect> = match tls {
-        Some(tls) if args.admin.is_none() || args.admin_tls => Arc::new(tls),
-        _ => Arc::new(ResolvedConnect::default()),
-    };
-    let servers: Vec<String> = options.servers().map(str::to_owned).collect();
-    let mut asking = JoinSet::new();
-    for (index, server) in servers.iter().cloned().enumerate() {
-        let connector = connector.clone();
-        asking.spawn(async move { (index, ask(&*connector, &server, args, question).await) });
-    }
-    let mut answers = asking.join_all().await;
-    answers.sort_by_key(|(index, _)| *index);
-    Ok(servers.into_iter().zip(answers.into_iter().map(|(_, answer)| answer)).collect())
 }
 
-async fn ask(connector: &dyn Connect, server: &str, args: AskArgs, question: Question) -> Answer {
-    let exchange = async {
-        let Some(port) = args.admin else {
-            let stream = connector.connect(server).await?;
-            return exchange(stream, question.word.as_bytes()).await.map(|text| match &*text {
+impl Asker {
+    pub(crate) fn new(connect: &ConnectArgs, args: AskArgs) -> Result<Self, Failure> {
+        let connector: Arc<dyn Connect> = match connect.security()?.tls()? {
+            Some(tls) if args.admin.is_none() || args.admin_tls => Arc::new(tls),
+            _ => Arc::new(ResolvedConnect::default()),
+        };
+        Ok(Self { connector, args })
+    }
+
+    /// Asks one server.
+    pub(crate) async fn ask(&self, server: &str, question: Question) -> Answer {
+        let limit = self.args.timeout;
+        match timeout(limit, self.exchange(server, question)).await {
+            Err(_) => Answer::Not(no_answer(limit)),
+            Ok(Err(error)) => Answer::Not(error.to_string()),
+            Ok(Ok(answer)) => answer,
+        }
+    }
+
+    async fn exchange(&self, server: &str, question: Question) -> io::Result<Answer> {
+        let Some(port) = self.args.admin else {
+            let stream = self.connector.connect(server).await?;
+            let text = exchange(stream, question.word.as_bytes()).await?;
+            return Ok(match &*text {
                 "" => Answer::Not("closed the connection without an answer".to_owned()),
                 _ => Answer::Text(text),
             });
         };
         let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
-        let stream = connector.connect(&format!("{host}:{port}")).await?;
+        let stream = self.connector.connect(&format!("{host}:{port}")).await?;
         let request =
             format!("GET /commands/{} HTTP/1.0\r\nHost: {host}\r\n\r\n", question.command);
         exchange(stream, request.as_bytes()).await.map(|text| admin_answer(&text))
-    };
-    match timeout(args.timeout, exchange).await {
-        Err(_) => Answer::Not(no_answer(args.timeout)),
-        Ok(Err(error)) => Answer::Not(error.to_string()),
-        Ok(Ok(answer)) => answer,
     }
+}
+
+/// Asks each server, all at once. In the order of the connection string.
+pub(crate) async fn all<T: Send + 'static>(
+    connect: &ConnectArgs,
+    args: AskArgs,
+    question: Question,
+    read: fn(&str, Answer) -> T,
+) -> Result<Vec<(String, T)>, Failure> {
+    let asker = Asker::new(connect, args)?;
+    let servers: Vec<String> = connect.options()?.servers().map(str::to_owned).collect();
+    let mut asking = JoinSet::new();
+    for (index, server) in servers.iter().cloned().enumerate() {
+        let asker = asker.clone();
+        asking.spawn(async move { (index, read(&server, asker.ask(&server, question).await)) });
+    }
+    let mut answers = asking.join_all().await;
+    answers.sort_by_key(|(index, _)| *index);
+    Ok(servers.into_iter().zip(answers.into_iter().map(|(_, answer)| answer)).collect())
 }
 
 fn no_answer(limit: Duration) -> String {

@@ -46,7 +46,7 @@ pub(crate) struct AskArgs {
 /// servers since 3.5 answer only if it is in their 4lw.commands.whitelist, or with --admin by the admin server. A
 /// session between two connections is on no list.
 ///
-/// Exits with 1 if a session that was asked for is not found, or a server does not answer.
+/// Exits with 1 if SESSION is not found, or, without SESSION, if a server does not answer.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct SessionsArgs {
     /// Only this one, as `zk holders` and `zk stat` print it (0x…)

@@ -12,25 +12,28 @@ use crate::{
 
 const QUESTION: Question = Question { word: "srvr", command: "server_stats" };
 
+/// What all servers have said.
 #[derive(Debug, Serialize)]
-struct Report {
-    healthy: bool,
-    servers: Vec<Server>,
+pub(crate) struct Report {
+    /// Whether all of them serve, and one leads.
+    pub(crate) healthy: bool,
+    pub(crate) servers: Vec<Server>,
 }
 
+/// One of them.
 #[derive(Debug, Serialize)]
-struct Server {
-    server: String,
+pub(crate) struct Server {
+    pub(crate) server: String,
     #[serde(flatten)]
-    answer: Answer,
+    pub(crate) answer: Answer,
     /// How many transactions it is behind the leader; `None` if that is unknown.
-    behind: Option<i64>,
+    pub(crate) behind: Option<i64>,
 }
 
 /// What a server has said.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
-enum Answer {
+pub(crate) enum Answer {
     Serves(Standing),
     /// There, and said something else.
     Says {
@@ -43,35 +46,39 @@ enum Answer {
 }
 
 /// What `srvr` tells.
-#[derive(Debug, PartialEq, Serialize)]
-struct Standing {
-    mode: String,
-    zxid: i64,
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Standing {
+    pub(crate) mode: String,
+    pub(crate) zxid: i64,
     // The rest is of interest to people only, and servers of other makes leave some of it out.
-    version: Option<String>,
-    nodes: Option<u64>,
-    connections: Option<u64>,
-    outstanding: Option<u64>,
+    pub(crate) version: Option<String>,
+    pub(crate) nodes: Option<u64>,
+    pub(crate) connections: Option<u64>,
+    /// Requests that it has received since it began.
+    pub(crate) received: Option<u64>,
+    /// Requests that wait.
+    pub(crate) outstanding: Option<u64>,
     /// Milliseconds: least, mean, most.
-    latency_ms: Option<[f64; 3]>,
+    pub(crate) latency_ms: Option<[f64; 3]>,
 }
 
 pub(crate) async fn run(args: HealthArgs) -> Result<Exit, Failure> {
-    let answers = ask::all(&args.connect, args.ask, QUESTION).await?;
-    let report = judged(answers.into_iter().map(|(server, answer)| {
-        let answer = match answer {
-            ask::Answer::Text(text) => understood(&text),
-            ask::Answer::Json(json) => told(&json),
-            ask::Answer::Not(why) => Answer::Fails { why },
-        };
-        (server, answer)
-    }));
+    let answers = ask::all(&args.connect, args.ask, QUESTION, |_, answer| read(answer)).await?;
+    let report = judged(answers.into_iter());
     if args.output.json {
         render::json(&report)?;
     } else {
         render::bytes(table(&report).as_bytes())?;
     }
     Ok(if report.healthy { Exit::Done } else { Exit::No })
+}
+
+fn read(answer: ask::Answer) -> Answer {
+    match answer {
+        ask::Answer::Text(text) => understood(&text),
+        ask::Answer::Json(json) => told(&json),
+        ask::Answer::Not(why) => Answer::Fails { why },
+    }
 }
 
 /// What the admin server says.
@@ -87,6 +94,7 @@ fn told(json: &Value) -> Answer {
             version: version.map(str::to_owned),
             nodes: json["node_count"].as_u64(),
             connections: stats["num_alive_client_connections"].as_u64(),
+            received: stats["packets_received"].as_u64(),
             outstanding: stats["outstanding_requests"].as_u64(),
             latency_ms: latency
                 .into_iter()
@@ -100,7 +108,8 @@ fn told(json: &Value) -> Answer {
     )
 }
 
-fn understood(text: &str) -> Answer {
+/// Reads what a server has said.
+pub(crate) fn understood(text: &str) -> Answer {
     let standing = || {
         let field =
             |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -116,6 +125,7 @@ fn understood(text: &str) -> Answer {
             version: version.map(str::to_owned),
             nodes: number("Node count:"),
             connections: number("Connections:"),
+            received: number("Received:"),
             outstanding: number("Outstanding:"),
             latency_ms: field("Latency min/avg/max:").and_then(latency),
         })
@@ -129,7 +139,8 @@ fn understood(text: &str) -> Answer {
     )
 }
 
-fn judged(servers: impl Iterator<Item = (String, Answer)>) -> Report {
+/// Compares what servers have said.
+pub(crate) fn judged(servers: impl Iterator<Item = (String, Answer)>) -> Report {
     let servers: Vec<_> = servers.collect();
     let standing = |answer: &'_ Answer| match answer {
         Answer::Serves(standing) => Some((standing.mode.clone(), standing.zxid)),

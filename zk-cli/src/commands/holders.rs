@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::SystemTime};
 use serde::Serialize;
 use zk_client::{
     Client, ReadError, Rejection, SessionId, Stat,
-    path::{join, name, parent, parse_sequence},
+    path::{self, join, parent, parse_sequence},
 };
 use zk_locks::{Contender, Kind, Queue, SimpleLock};
 
@@ -132,12 +132,12 @@ async fn locks(args: &HoldersArgs, client: &Client) -> Result<Vec<Lock>, Failure
 fn candidates(top: &str, below: &[String]) -> Vec<String> {
     let mut paths = BTreeSet::new();
     for path in below.iter().filter(|path| !tree::is_reserved(path)) {
-        if !is_numbered(name(path)) && !is_permit(name(path)) {
+        if !is_numbered(path::name(path)) && !is_permit(path::name(path)) {
             continue;
         }
         let Some(above) = parent(path) else { continue };
         // Curator's semaphores have two queues; kazoo's have one beside them.
-        let lock = match name(above) {
+        let lock = match path::name(above) {
             "leases" | "locks" if above != top => parent(above).unwrap_or(above),
             _ => above.strip_suffix(BESIDE).unwrap_or(above),
         };
@@ -221,7 +221,7 @@ fn entry(contender: Contender, holds: bool, now: SystemTime) -> Entry {
     Entry {
         position: 0,
         holds,
-        kind: contender.sequence.map_or("simple", |_| word(contender.kind)),
+        kind: contender.sequence.map_or("simple", |_| name(contender.kind)),
         sequence: contender.sequence,
         session: contender.session.to_string(),
         since_ms: contender.since,
@@ -249,7 +249,7 @@ fn permit(node: String, data: &[u8], stat: &Stat, now: SystemTime) -> Entry {
 }
 
 /// How many, from the front, hold the lock: one, or all readers without another contender in front of them.
-fn holding(kinds: impl Iterator<Item = Kind>) -> usize {
+pub(crate) fn holding(kinds: impl Iterator<Item = Kind>) -> usize {
     let mut kinds = kinds.peekable();
     match kinds.peek() {
         None => 0,
@@ -258,7 +258,8 @@ fn holding(kinds: impl Iterator<Item = Kind>) -> usize {
     }
 }
 
-fn word(kind: Kind) -> &'static str {
+/// What a contender wants, in a word.
+pub(crate) fn name(kind: Kind) -> &'static str {
     match kind {
         Kind::Exclusive => "exclusive",
         Kind::Write => "write",

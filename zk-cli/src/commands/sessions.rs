@@ -38,14 +38,9 @@ struct Silent {
 
 pub(crate) async fn run(args: SessionsArgs) -> Result<Exit, Failure> {
     let mut report = Report { sessions: Vec::new(), failures: Vec::new() };
-    let answers = ask::all(&args.connect, args.ask, QUESTION).await?;
+    let answers = ask::all(&args.connect, args.ask, QUESTION, read).await?;
     let servers = answers.len();
-    for (server, answer) in answers {
-        let held = match answer {
-            Answer::Text(text) => of_text(&server, &text),
-            Answer::Json(json) => of_json(&server, &json),
-            Answer::Not(why) => Err(why),
-        };
+    for (server, held) in answers {
         match held {
             Ok(held) => report.sessions.extend(held),
             Err(why) => report.failures.push(Silent { server, why }),
@@ -63,8 +58,10 @@ pub(crate) async fn run(args: SessionsArgs) -> Result<Exit, Failure> {
         render::bytes(table(&report.sessions).as_bytes())?;
     }
     let missing = args.session.filter(|_| report.sessions.is_empty());
+    let found = args.session.is_some() && missing.is_none();
     match (report.failures.is_empty(), missing) {
         (true, None) => Ok(Exit::Done),
+        _ if found => Ok(Exit::Done),
         // It may be where no answer came from.
         (false, _) => {
             let why = format!("no answer from {} of {servers} servers", report.failures.len());
@@ -77,6 +74,14 @@ pub(crate) async fn run(args: SessionsArgs) -> Result<Exit, Failure> {
             let next = format!("zk ephemerals --session {session} lists what it has left");
             Err(Failure::new(Exit::No, why).next(next))
         }
+    }
+}
+
+fn read(server: &str, answer: Answer) -> Result<Vec<Held>, String> {
+    match answer {
+        Answer::Text(text) => of_text(server, &text),
+        Answer::Json(json) => of_json(server, &json),
+        Answer::Not(why) => Err(why),
     }
 }
 

@@ -1,13 +1,12 @@
 //! `zk watch`: what happens to a node, as it happens.
 
-use std::{process::Stdio, time::SystemTime};
+use std::{fmt, process::Stdio, time::SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use tokio::process::Command;
 use zk_client::{
     Cache, CacheEvent, CachedNode, Client, EventType, ReadError, Rejection, Resync, WatchItem,
-    path::parent,
 };
 
 use crate::{
@@ -20,9 +19,12 @@ use crate::{
     render::{self, complain, printable},
 };
 
+const RECONNECTED: &str = "reconnected, events may be missing";
+const LAGGED: &str = "too much at once, events are missing";
+
 /// One line of output.
 #[derive(Debug, Serialize)]
-struct Line {
+pub(crate) struct Line {
     /// By this machine's clock, when it was heard of.
     at: String,
     what: String,
@@ -55,8 +57,7 @@ async fn follow(args: &WatchArgs, client: &Client, signals: &mut Signals) -> Res
         signal = signals.next() => return Ok(Exit::Signal(signal.as_raw())),
         source = Source::start(args, client) => source?,
     };
-    let first = Line { what: "watching".to_owned(), ..Line::of(path, None) };
-    let mut next = Some(first);
+    let mut next = Some(Line::watching(path));
     loop {
         if let Some(line) = next.take() {
             say(args, &line)?;
@@ -108,7 +109,7 @@ impl Source {
     async fn next(&mut self, args: &WatchArgs) -> Result<Option<Line>, String> {
         match self {
             Self::Watch(stream) => match stream.next().await {
-                Some(item) => Ok(Some(line(item))),
+                Some(item) => Ok(Some(Line::of(item))),
                 None => Err(stream.end().map_or_else(String::new, |end| end.to_string())),
             },
             Self::Copy(events) => match events.next().await {
@@ -124,10 +125,7 @@ fn say(args: &WatchArgs, line: &Line) -> Result<(), Failure> {
     if args.json {
         return render::json(line);
     }
-    let Line { at, what, path, zxid } = line;
-    let path = path.as_deref().map_or_else(String::new, |path| format!(" {}", printable(path)));
-    let zxid = zxid.map_or_else(String::new, |zxid| format!(" 0x{zxid:x}"));
-    render::bytes(format!("{at} {what:<8}{path}{zxid}\n").as_bytes())
+    render::bytes(format!("{line}\n").as_bytes())
 }
 
 /// Runs the command that a change is to run, to its end. A signal ends it, and is what is returned.
@@ -165,26 +163,39 @@ async fn react(
 }
 
 impl Line {
-    fn of(path: &str, zxid: Option<i64>) -> Self {
-        Self { at: now(), what: String::new(), path: Some(path.to_owned()), zxid }
+    /// From now on.
+    pub(crate) fn watching(path: &str) -> Self {
+        Self::at("watching", path, None)
     }
 
-    /// Of what no node is told of.
+    /// What a watch tells.
+    pub(crate) fn of(item: WatchItem) -> Self {
+        match item {
+            WatchItem::Event(event) => {
+                Self::at(&word(event.kind), &event.path, event.zxid.map(|zxid| zxid.0))
+            }
+            WatchItem::Resync(Resync::Reconnected) => Self::remark(RECONNECTED),
+            _ => Self::remark(LAGGED),
+        }
+    }
+
+    /// At a node.
+    fn at(what: &str, path: &str, zxid: Option<i64>) -> Self {
+        Self { at: now(), what: what.to_owned(), path: Some(path.to_owned()), zxid }
+    }
+
+    /// At no node in particular.
     fn remark(what: &str) -> Self {
         Self { at: now(), what: what.to_owned(), path: None, zxid: None }
     }
 }
 
-fn line(item: WatchItem) -> Line {
-    match item {
-        WatchItem::Event(event) => {
-            let zxid = event.zxid.map(|zxid| zxid.0);
-            Line { what: word(event.kind), ..Line::of(&event.path, zxid) }
-        }
-        WatchItem::Resync(Resync::Reconnected) => {
-            Line::remark("reconnected, events may be missing")
-        }
-        _ => Line::remark("too much at once, events are missing"),
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at, what, path, zxid } = self;
+        let path = path.as_deref().map_or_else(String::new, |path| format!(" {}", printable(path)));
+        let zxid = zxid.map_or_else(String::new, |zxid| format!(" 0x{zxid:x}"));
+        write!(f, "{at} {what:<8}{path}{zxid}")
     }
 }
 
@@ -200,14 +211,10 @@ fn word(kind: EventType) -> String {
 
 /// A difference in a copy, in the words of a watch: of one node alone, its children are told of as such.
 fn difference(args: &WatchArgs, event: CacheEvent) -> Option<Line> {
-    let top = &*args.path;
-    let is_told = |node: &CachedNode| args.recursive || &*node.path == top;
-    let of = |what: &str, node: &CachedNode, zxid| match is_told(node) {
-        true => Line { what: what.to_owned(), ..Line::of(&node.path, zxid) },
-        false => Line {
-            what: "children".to_owned(),
-            ..Line::of(parent(&node.path).unwrap_or(top), zxid)
-        },
+    let is_told = |node: &CachedNode| args.recursive || *node.path == *args.path;
+    let of = |what, node: &CachedNode, zxid| match is_told(node) {
+        true => Line::at(what, &node.path, zxid),
+        false => Line::at("children", &args.path, zxid),
     };
     match event {
         CacheEvent::Created(node) => Some(of("created", &node, Some(node.stat.czxid.0))),
@@ -216,8 +223,8 @@ fn difference(args: &WatchArgs, event: CacheEvent) -> Option<Line> {
         }
         CacheEvent::Changed { .. } => None,
         CacheEvent::Deleted(node) => Some(of("deleted", &node, None)),
-        CacheEvent::Loaded => Some(Line::remark("reconnected, events may be missing")),
-        _ => Some(Line::remark("too much at once, events are missing")),
+        CacheEvent::Loaded => Some(Line::remark(RECONNECTED)),
+        _ => Some(Line::remark(LAGGED)),
     }
 }
 

@@ -60,7 +60,7 @@ async fn profile_fills_in_unset_options() {
     let config = home.path().join("config.toml");
     let server = world.server.connect_string();
     let text = format!(
-        "[profile.here]\nserver = \"{server}\"\n[profile.nowhere]\nserver = \"127.0.0.1:1\"\nconnect_timeout = \"1s\"\n"
+        "[profile.here]\nserver = \"{server}\"\n[profile.nowhere]\nserver = \"127.0.0.1:1\"\nconnect_timeout = \"5s\"\n"
     );
     fs::write(&config, text).unwrap();
     let with = |profile: &str, server: Option<&str>| {
@@ -143,7 +143,9 @@ async fn admin_server_answers_in_place_of_words() {
         let session = client.session().id().to_string();
 
         let by_admin = format!("--admin={admin}");
-        let asked = run(zk(&addr).args(["health", "--json", &by_admin])).await.json();
+        // Java takes its time for the first answer.
+        let asked =
+            run(zk(&addr).args(["health", "--timeout", "50s", "--json", &by_admin])).await.json();
         let (by_word, by_admin_server) =
             (run(zk(&addr).args(["health", "--json"])).await.json(), &asked["servers"][0]);
         for key in ["mode", "version", "nodes", "zxid"] {
@@ -155,7 +157,8 @@ async fn admin_server_answers_in_place_of_words() {
         let refused = run(zk(&addr).args(["sessions", &session])).await;
         assert_eq!(refused.code, Some(1), "{refused:?}");
         assert!(refused.stderr.contains("whitelist") && refused.stderr.contains("--admin"));
-        let asked = run(zk(&addr).args(["sessions", "--json", &by_admin, &session])).await.json();
+        let sessions = ["sessions", "--timeout", "50s", "--json", &by_admin, &session];
+        let asked = run(zk(&addr).args(sessions)).await.json();
         assert_eq!(asked["sessions"].as_array().unwrap().len(), 1, "{release}: {asked}");
         assert!(asked["sessions"][0]["client"].as_str().unwrap().contains(":"), "{asked}");
         client.close().await.unwrap();
@@ -176,6 +179,10 @@ async fn session_leads_to_its_clients_address() {
         assert!(words.contains(&format!("/{client}[")), "{release}: {client}: {words}");
         let table = world.run(["sessions"]).await.ok();
         assert!(table.contains(&session) && table.contains(client), "{table}");
+        let servers = format!("127.0.0.1:1,{}", world.server.connect_string());
+        let found = run(zk(&servers).args(["sessions", "--json", &session])).await;
+        assert_eq!(found.code, Some(0), "found where one has answered: {found:?}");
+        assert_eq!(run(zk(&servers).args(["sessions"])).await.code, Some(1));
         let none = world.run(["sessions", "0x7"]).await;
         assert_eq!(none.code, Some(1), "{none:?}");
         assert!(none.complaint().contains("no server has a connection"), "{none:?}");
