@@ -111,16 +111,46 @@ impl SessionObserver for Refusals {
 impl Refusals {
     /// Reports each reason once, for as long as there is no session.
     async fn report(&self) -> std::convert::Infallible {
-        let mut reported: BTreeMap<String, String> = BTreeMap::new();
+        let mut reported = BTreeMap::new();
         loop {
             sleep(PATIENCE).await;
-            let now = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            for (server, why) in &now {
-                if reported.get(server) != Some(why) {
-                    complain(&format_args!("{server}: {why}; still trying"));
-                }
+            for (server, why) in self.news(&mut reported) {
+                complain(&format_args!("{server}: {why}; still trying"));
             }
-            reported = now;
         }
+    }
+
+    /// Reasons that have not been reported.
+    fn news(&self, reported: &mut BTreeMap<String, String>) -> Vec<(String, String)> {
+        let now = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let is_new = |(server, why): &(&String, &String)| reported.get(*server) != Some(*why);
+        let news = now.iter().filter(is_new).map(|(server, why)| (server.clone(), why.clone()));
+        let news = news.collect();
+        *reported = now;
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const _: () = assert!(PATIENCE.as_millis() < 1_000, "within a second");
+
+    #[test]
+    fn each_refusal_is_reported_once() {
+        let (refusals, mut reported) = (Refusals::default(), BTreeMap::new());
+        assert!(refusals.news(&mut reported).is_empty());
+        let refused = LinkError::NotServed;
+        refusals.attempt_failed("zk1:2181", &refused);
+        refusals.attempt_failed("zk2:2181", &refused);
+        assert_eq!(refusals.news(&mut reported).len(), 2);
+        refusals.attempt_failed("zk1:2181", &refused);
+        assert!(refusals.news(&mut reported).is_empty());
+        refusals.attempt_failed("zk1:2181", &LinkError::Closed);
+        assert_eq!(
+            refusals.news(&mut reported),
+            [("zk1:2181".to_owned(), LinkError::Closed.to_string())]
+        );
     }
 }
