@@ -1,8 +1,8 @@
 //! What `zk help` says beside the help of subcommands: overviews of those, and topics that several of them share.
 
-use clap::{Args as _, Command as Cli, Subcommand as _};
+use clap::{Args as _, Command as Cli, CommandFactory as _, Subcommand as _};
 
-use super::ConnectArgs;
+use super::{Args, ConnectArgs};
 use crate::{commands::Command, exit::Exit};
 
 /// Subcommands by what they are about, in the order of the overviews.
@@ -106,6 +106,19 @@ fn groups() -> Vec<(&'static str, Vec<Cli>)> {
         groups.push(("Other", visible));
     }
     groups
+}
+
+/// The command line for manual pages and completion: with the options that are hidden from screens, and without the
+/// subcommands that are for programs.
+pub(crate) fn public() -> Cli {
+    let all = Args::command();
+    let shown =
+        |command: Cli| command.mut_args(|it| it.hide_short_help(false).hide_long_help(false));
+    let subcommands = all.get_subcommands().filter(|it| !it.is_hide_set()).cloned().map(shown);
+    let public = Cli::new("zk").version(env!("CARGO_PKG_VERSION")).subcommands(subcommands);
+    let about = all.get_about().cloned().unwrap_or_default();
+    shown(public.about(about).args(all.get_arguments().cloned()).subcommand_required(true))
+        .disable_help_subcommand(true)
 }
 
 impl Topic {

@@ -82,7 +82,10 @@ async fn profile_fills_in_unset_options() {
 async fn completion_scripts_are_printed() {
     for shell in ["bash", "zsh", "fish"] {
         let script = run(zk("").args(["completion", shell])).await.ok();
-        assert!(script.contains("holders"), "{shell}: {script}");
+        for word in ["holders", "tls-ca", "ephemeral"] {
+            assert!(script.contains(word), "{shell} {word}: {script}");
+        }
+        assert!(!script.contains("guard"), "{shell}: {script}");
     }
 }
 
@@ -92,8 +95,13 @@ async fn each_subcommand_gets_a_manual_page() {
     let pages = folder.path().join("man1");
     run(zk("").arg("man").arg(&pages)).await.ok();
     let page = |name: &str| fs::read_to_string(pages.join(name)).unwrap();
-    for (name, word) in [("zk.1", "holders"), ("zk-lock.1", "ZK_LOCK_TOKEN"), ("zk-get.1", "json")]
-    {
+    for (name, word) in [
+        ("zk.1", "holders"),
+        ("zk.1", "Log to"),
+        ("zk-lock.1", "ZK_LOCK_TOKEN"),
+        ("zk-get.1", "json"),
+        ("zk-get.1", "Connect by TLS"),
+    ] {
         let text = page(name);
         assert!(text.contains(".TH ") && text.contains(word), "{name}: {text}");
     }
