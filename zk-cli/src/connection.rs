@@ -64,16 +64,8 @@ impl ConnectArgs {
 
     /// Makes a session. Its client asks busy servers again.
     pub(crate) async fn connect(&self) -> Result<Client, Failure> {
-        self.connect_with(|options| options).await
-    }
-
-    /// The same, with other options.
-    pub(crate) async fn connect_with(
-        &self,
-        change: impl FnOnce(ConnectOptions) -> ConnectOptions,
-    ) -> Result<Client, Failure> {
         let refusals = Arc::new(Refusals::default());
-        let options = change(self.options()?).observer(refusals.clone());
+        let options = self.options()?.lease(self.lease).observer(refusals.clone());
         tokio::select! {
             biased;
             client = options.connect() => Ok(client?.patient()),

@@ -3,9 +3,9 @@
 use std::{ffi::OsString, time::Duration};
 
 use clap::Args as ClapArgs;
-use zk_client::path::ZkPath;
 #[cfg(unix)]
-use zk_client::{ConnectOptions, Lease};
+use zk_client::Lease;
+use zk_client::path::ZkPath;
 
 use super::{CommonArgs, ConnectArgs};
 use crate::{duration, naming::NamingArgs};
@@ -96,12 +96,11 @@ pub(crate) enum LeaseBy {
 }
 
 #[cfg(unix)]
-impl LeaseBy {
-    /// The same, for a client.
-    pub(crate) fn lease(self, options: ConnectOptions) -> ConnectOptions {
-        match self {
-            Self::Leader => options,
-            Self::Connection => options.lease(Lease::Connection),
+impl From<LeaseBy> for Lease {
+    fn from(by: LeaseBy) -> Self {
+        match by {
+            LeaseBy::Leader => Self::default(),
+            LeaseBy::Connection => Self::Connection,
         }
     }
 }

@@ -17,6 +17,7 @@ mod servers;
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser};
+use zk_client::Lease;
 
 pub(crate) use self::{
     locks::{ContenderArgs, HoldersArgs},
@@ -82,6 +83,10 @@ pub(crate) struct ConnectArgs {
 
     #[command(flatten)]
     pub(crate) security: SecurityArgs,
+
+    /// What renews the lease of what is held: an option of the commands that hold something.
+    #[arg(skip)]
+    pub(crate) lease: Lease,
 }
 
 /// How results are printed.

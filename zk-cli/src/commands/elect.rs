@@ -19,10 +19,12 @@ pub(crate) async fn run(args: ElectArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::default();
     signals.catch(FOR_THE_COMMAND)?;
     let layout = args.naming.of_election()?;
+    let mut connect = args.connect.clone();
+    connect.lease = args.job.lease.into();
     let client = tokio::select! {
         biased;
         signal = signals.next() => return Ok(Exit::Signal(signal.as_raw())),
-        client = args.connect.connect_with(|options| args.job.lease.lease(options)) => client?,
+        client = connect.connect() => client?,
     };
     let election = Election::builder(&client, &args.path).layout(layout).build();
     let result = match args.command.is_empty() {

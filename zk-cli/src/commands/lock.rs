@@ -29,13 +29,14 @@ pub(crate) async fn run(args: LockArgs) -> Result<Exit, Failure> {
     let layout = args.naming.of_lock()?;
     let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let mut connect = args.connect.clone();
+    connect.lease = args.job.lease.into();
     if let Some(timeout) = args.timeout {
         connect.within(timeout);
     }
     let client = tokio::select! {
         biased;
         signal = signals.next() => return Ok(Exit::Signal(signal.as_raw())),
-        client = connect.connect_with(|options| args.job.lease.lease(options)) => client?,
+        client = connect.connect() => client?,
     };
     let acquired = tokio::select! {
         biased;
