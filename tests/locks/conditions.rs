@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeSet, pin::pin, time::Duration};
 
+use bytes::BufMut as _;
 use zk_client::CreateMode;
 use zk_locks::{Acl, AclList, AcquireError, Client, Lock, Lost, Perms, SessionEnd};
 use zk_proto::OpCode;
@@ -185,25 +186,36 @@ async fn own_node_gone_after_predecessor_is_loss(setup: Setup) {
     within(next.release()).await.unwrap();
 }
 
-/// All nodes of a session go at once when it is closed, and the events are in no order: here only one of
-/// them arrives. It goes on until it has been each of the two.
+/// All nodes of a session go at once when it ends, and the events are in no order: here only one of them arrives, before
+/// the waiter can know that its session is over. It goes on until it has been each of the two.
 #[test_with(on_each_release)]
 async fn waiter_behind_its_own_session_fails(setup: Setup) {
     let path = setup.existing("session").await;
     let mut seen = BTreeSet::new();
     while seen.len() < 2 {
         let mut waiter = Waiter::asleep_behind_its_own_session(&setup, &path).await;
+        let (node, mark) = (waiter.node(), waiter.proxy.mark());
         let second = waiter.proxy.on(Match::notification().nth(2)).hold();
+        // To the client it is a request as any other.
+        let ends = waiter.proxy.on(Match::request(OpCode::EXISTS).once()).rewrite(end_of_session);
         let zk = waiter.zk.clone();
-        let close = tokio::spawn(async move { zk.close().await });
-        let ended = AcquireError::SessionEnded(SessionEnd::Closed);
-        assert_eq!(waiter.outcome().await.map(drop), Err(ended));
+        let asks = tokio::spawn(async move { zk.exists("/").await });
         let held = within(second.fired()).await;
-        seen.insert(held.path == Some(waiter.node()));
+        waiter.lists_since(mark).await;
+        seen.insert(held.path == Some(node));
         second.release();
-        within(close).await.unwrap().unwrap();
+        let expired = AcquireError::SessionEnded(SessionEnd::Expired);
+        assert_eq!(waiter.outcome().await.map(drop), Err(expired));
+        within(asks).await.unwrap().unwrap_err();
+        assert_eq!(ends.times_fired(), 1);
         emptied(&setup.outsider, &path).await;
     }
+}
+
+/// Rewrites a request, so that the server ends the session.
+fn end_of_session(request: &mut Vec<u8>) {
+    request.truncate(4);
+    request.put_i32(OpCode::CLOSE_SESSION.0);
 }
 
 /// Events that were missed come in no particular order, after a reconnect.

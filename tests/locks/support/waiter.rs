@@ -4,7 +4,7 @@ use tokio::task::JoinHandle;
 use zk_client::CreateMode;
 use zk_locks::{AcquireError, Client, Guard, Lock};
 use zk_proto::OpCode;
-use zk_testkit::proxy::{Frames, Match, Proxy, RuleHandle};
+use zk_testkit::proxy::{Frames, Mark, Match, Proxy, RuleHandle};
 
 use super::{
     setup::{Setup, client_behind},
@@ -74,6 +74,16 @@ impl<G: Send + 'static> Waiter<G> {
     pub(crate) async fn has_read(&self, nodes: u64) {
         within(self.reads.fired_times(nodes)).await;
         self.zk.sync("/").await.unwrap();
+    }
+
+    /// Waits until it lists the queue once more. It must not have an outcome before.
+    pub(crate) async fn lists_since(&mut self, mark: Mark) {
+        let Self { proxy, acquire, .. } = self;
+        let lists = proxy.wait_for_since(mark, |frame| frame.is_request(OpCode::GET_CHILDREN2));
+        tokio::select! {
+            _ = within(lists) => {}
+            outcome = acquire => panic!("{:?} without a listing", outcome.map(|it| it.map(drop))),
+        }
     }
 
     /// Whether it still waits, after it has heard everything that there is to hear by now, has listed the
