@@ -12,6 +12,7 @@ pub mod fuzz;
 mod history;
 mod hostile;
 mod input;
+pub mod interleavings;
 pub mod interop;
 pub mod log;
 pub mod network;

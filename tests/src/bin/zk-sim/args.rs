@@ -1,6 +1,7 @@
 //! What can be asked of the command.
 
 use clap::{Args, Parser, Subcommand};
+use zk_tests::interleavings::Scenario;
 
 /// The simulator's command: see docs/simulation.md.
 #[derive(Debug, Parser)]
@@ -47,6 +48,11 @@ pub(crate) enum Command {
     /// Exits with 1 if a promise is broken.
     #[command(subcommand)]
     Core(Core),
+    /// Contenders for locks, with all orders in which a server can take their requests: see docs/simulation.md.
+    ///
+    /// Exits with 1 if a promise is broken.
+    #[command(subcommand)]
+    Locks(Locks),
 }
 
 #[derive(Debug, Subcommand)]
@@ -62,6 +68,34 @@ pub(crate) enum Core {
     Exhaust { faults: usize, depth: u64 },
     /// Runs one seed again; what fails is made shorter.
     Replay { seed: u64 },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Locks {
+    /// Goes through all states that contenders can reach, with every schedule of so many faults.
+    Exhaust {
+        /// So many faults at most.
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        faults: usize,
+        /// Who contends [default: each scenario in turn].
+        #[arg(long, value_name = "NAME", value_parser = scenario)]
+        scenario: Vec<Scenario>,
+        /// So many runs at once [default: one for each processor].
+        #[arg(long, value_name = "J", value_parser = clap::value_parser!(u64).range(1..))]
+        jobs: Option<u64>,
+    },
+}
+
+fn scenario(name: &str) -> Result<Scenario, String> {
+    let found = Scenario::ALL.into_iter().find(|scenario| scenario.name() == name);
+    let names = || Scenario::ALL.map(Scenario::name).join(", ");
+    found.ok_or_else(|| format!("no scenario {name}: there are {}", names()))
+}
+
+/// How many runs at once.
+pub(crate) fn jobs(asked: Option<u64>) -> usize {
+    let all = || std::thread::available_parallelism().map_or(1, usize::from);
+    asked.map_or_else(all, |jobs| usize::try_from(jobs).unwrap_or(usize::MAX))
 }
 
 /// Which seeds, and how.
@@ -89,8 +123,7 @@ pub(crate) struct Minutes {
 
 impl Seeds {
     pub(crate) fn jobs(&self) -> usize {
-        let all = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.jobs.map_or_else(all, |jobs| usize::try_from(jobs).unwrap_or(usize::MAX))
+        jobs(self.jobs)
     }
 }
 
@@ -110,6 +143,8 @@ mod tests {
             "core events 10000000 7",
             "core exhaust 2 12",
             "core replay 36",
+            "locks exhaust --faults 2",
+            "locks exhaust --faults 1 --scenario three --scenario semaphore --jobs 2",
         ]);
     }
 }

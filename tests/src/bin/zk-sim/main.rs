@@ -1,6 +1,7 @@
 //! `zk-sim`: the simulator's command. See the guide to the simulator.
 
 mod args;
+mod locks;
 mod sessions;
 
 use std::{
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Command::Core(command) => sessions::run(&command),
+        Command::Locks(command) => locks::run(&command),
     }
 }
 
