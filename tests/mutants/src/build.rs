@@ -1,17 +1,14 @@
 //! What is built of the copy. Once: which mutant it is, a process learns from its environment.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use serde_json::Value;
 
-use crate::{
-    copy,
-    mutant::{Judge, Mutant},
-};
+use crate::{copy, mutant::Judge};
 
 /// Programs with all mutants in them.
 #[derive(Debug)]
@@ -23,28 +20,39 @@ pub(crate) struct Built {
     programs: BTreeMap<Judge, (PathBuf, PathBuf)>,
 }
 
+/// How what is built is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// To run for long.
+    Release,
+    /// To be built soon.
+    Dev,
+}
+
 impl Built {
     /// Makes the copy, and builds what has to judge these mutants.
     pub(crate) fn new(
         root: &Path,
         mutated: &BTreeMap<String, String>,
-        subjects: &[Option<&Mutant>],
+        judges: &BTreeSet<Judge>,
+        profile: Profile,
     ) -> Result<Self, String> {
-        let folder = root.join("target/mutation");
-        let (source, target) = (folder.join("source"), folder.join("build"));
+        let source = source(root);
         copy::refresh(root, &source, mutated).map_err(|error| error.to_string())?;
+        let target = root.join("target/mutation/build");
         let mut built = Self { source, target, programs: BTreeMap::new() };
-        for subject in subjects {
-            let judge = subject.map_or(&Judge::Simulator, |mutant| &mutant.judge);
-            if !built.programs.contains_key(judge) {
-                let program = built.program(judge)?;
-                built.programs.insert(judge.clone(), program);
-            }
+        for judge in judges {
+            let same = built.programs.iter().find(|(other, _)| other.is_same_program(judge));
+            let program = match same {
+                Some((_, program)) => program.clone(),
+                None => built.program(judge, profile)?,
+            };
+            built.programs.insert(judge.clone(), program);
         }
         Ok(built)
     }
 
-    fn program(&self, judge: &Judge) -> Result<(PathBuf, PathBuf), String> {
+    fn program(&self, judge: &Judge, profile: Profile) -> Result<(PathBuf, PathBuf), String> {
         let mut cargo = Command::new(env!("CARGO"));
         match judge {
             Judge::Simulator => {
@@ -58,19 +66,19 @@ impl Built {
                 };
             }
         }
-        cargo.args([
-            "--release",
-            "--quiet",
-            "--locked",
-            "--message-format",
-            "json-render-diagnostics",
-        ]);
-        for check in ["debug-assertions", "overflow-checks"] {
-            cargo.args(["--config", &format!("profile.release.{check}=true")]);
+        cargo.args(["--quiet", "--locked", "--message-format"]);
+        // Mutants need not be tidy. Other flags than usual would have the registry's crates built anew.
+        if profile == Profile::Dev {
+            cargo.arg("json");
+        } else {
+            cargo.args(["json-render-diagnostics", "--release"]);
+            cargo.env("RUSTFLAGS", "--cap-lints allow");
+            for check in ["debug-assertions", "overflow-checks"] {
+                cargo.args(["--config", &format!("profile.release.{check}=true")]);
+            }
         }
         cargo.arg("--target-dir").arg(&self.target).current_dir(&self.source);
-        // Mutants need not be tidy.
-        cargo.env("RUSTFLAGS", "--cap-lints allow").stderr(Stdio::inherit());
+        cargo.stderr(Stdio::inherit());
         let output = cargo.output().map_err(|error| error.to_string())?;
         if !output.status.success() {
             return Err("the mutants do not compile".to_owned());
@@ -91,13 +99,18 @@ impl Built {
     }
 
     /// The program that judges a mutant, in a process that is this mutant, or the product.
-    pub(crate) fn command(&self, judge: &Judge, mutant: Option<&Mutant>) -> Command {
+    pub(crate) fn command(&self, judge: &Judge, mutant: Option<&str>) -> Command {
         let (program, folder) = &self.programs[judge];
         let mut command = Command::new(program);
         command.current_dir(folder).env_remove("ZK_MUTANT");
         if let Some(mutant) = mutant {
-            command.env("ZK_MUTANT", &mutant.name);
+            command.env("ZK_MUTANT", mutant);
         }
         command
     }
+}
+
+/// Where the copy of the workspace is.
+pub(crate) fn source(root: &Path) -> PathBuf {
+    root.join("target/mutation/source")
 }

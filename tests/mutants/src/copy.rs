@@ -40,11 +40,23 @@ pub(crate) fn mutated(root: &Path, mutants: &[Mutant]) -> Result<BTreeMap<String
         let text = schema::merge(&text, &variants).map_err(|error| format!("{file}: {error}"))?;
         files.insert(file.to_owned(), text);
     }
-    for (file, import) in IMPORTS {
-        let text = read(file)?;
-        files.entry(file.to_owned()).or_insert(text).push_str(import);
-    }
     let names: Vec<&str> = mutants.iter().map(|mutant| &*mutant.name).collect();
+    switched(root, files, &names)
+}
+
+/// These files, and what makes a switch of them that knows these names.
+pub(crate) fn switched(
+    root: &Path,
+    mut files: BTreeMap<String, String>,
+    names: &[&str],
+) -> Result<BTreeMap<String, String>, String> {
+    for (file, import) in IMPORTS {
+        if !files.contains_key(file) {
+            let text = fs::read_to_string(root.join(file));
+            files.insert(file.to_owned(), text.map_err(|error| format!("{file}: {error}"))?);
+        }
+        files.entry(file.to_owned()).or_default().push_str(import);
+    }
     let names = format!("const NAMES: &[&str] = &{names:?};\n");
     files
         .insert("zk-proto/src/mutant.rs".to_owned(), include_str!("switch.rs").to_owned() + &names);

@@ -41,7 +41,7 @@ pub(crate) fn search(
     built: &Built,
     subject: Option<&Mutant>,
 ) -> Result<Value, String> {
-    let mut command = built.command(&Judge::Simulator, subject);
+    let mut command = built.command(&Judge::Simulator, subject.map(|mutant| &*mutant.name));
     command.args(["search", "--core-seconds", &args.core_seconds.to_string()]);
     command.args(["--minutes", &args.minutes.to_string(), "--seed", &args.seed.to_string()]);
     for class in &args.without {
@@ -75,14 +75,14 @@ fn test(built: &Built, mutant: &Mutant) -> Result<Value, String> {
     let begun = Instant::now();
     let run = |subject| {
         let mut command = built.command(&mutant.judge, subject);
-        run(command.arg(filter)).map_err(|error| error.to_string())
+        run(command.arg(filter), TEST_MAX).map_err(|error| error.to_string())
     };
     let sound = run(None)?.ok_or_else(|| format!("{filter} hangs without {}", mutant.name))?;
     let said = String::from_utf8_lossy(&sound.stdout);
     if !sound.status.success() || said.contains(" 0 passed") {
         return Err(format!("{}: {filter} does not pass without it: {said}", mutant.name));
     }
-    let output = run(Some(mutant))?;
+    let output = run(Some(&mutant.name))?;
     let said = output.as_ref().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     let failed = said
         .as_deref()
@@ -101,8 +101,8 @@ fn test(built: &Built, mutant: &Mutant) -> Result<Value, String> {
     }))
 }
 
-/// Runs a command to its end; `None` if it has none.
-fn run(command: &mut Command) -> std::io::Result<Option<Output>> {
+/// Runs a command to its end; `None` if it has none in this time.
+pub(crate) fn run(command: &mut Command, time_max: Duration) -> std::io::Result<Option<Output>> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let mut stdout = child.stdout.take();
     let reader = std::thread::spawn(move || {
@@ -115,7 +115,7 @@ fn run(command: &mut Command) -> std::io::Result<Option<Output>> {
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if begun.elapsed() > TEST_MAX {
+        if begun.elapsed() > time_max {
             child.kill()?;
             child.wait()?;
             return Ok(None);

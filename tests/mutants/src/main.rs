@@ -10,6 +10,10 @@
 //! | `judge` | one mutant, one verdict |
 //! | `table` | which mutants survive without a class of faults |
 //! | `add` | a working tree becomes a patch |
+//! | `area` | parts of the product, and the tests that are about each |
+//! | `generated` | what cargo-mutants would change in one of them |
+//! | `survey` | a sample of that, and which of it the tests notice |
+//! | `equivalent` | what no test can notice, and why |
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -24,15 +28,23 @@ use std::{
 use clap::Parser;
 use serde_json::{Value, json};
 
-use self::{build::Built, mutant::Mutant};
+use self::{
+    area::Area,
+    build::{Built, Profile},
+    mutant::{Judge, Mutant},
+};
 
 mod add;
+mod area;
 mod build;
 mod copy;
+mod equivalent;
+mod generated;
 mod judge;
 mod mutant;
 mod patch;
 mod schema;
+mod survey;
 mod table;
 
 /// Builds mutants of the product, and tells which the simulator and the tests kill.
@@ -68,6 +80,11 @@ struct Args {
     /// One object instead of tables.
     #[arg(long)]
     json: bool,
+    /// Asks cargo-mutants for what could be wrong in this area, and tells which of that the tests of the area notice; with
+    /// `--some N`, a sample that `--seed` draws. Exits with 1 if it is less than nine in ten, without those that are
+    /// listed as equivalent.
+    #[arg(long, value_name = "AREA", value_parser = Area::named, conflicts_with_all = ["names", "without", "table", "json"])]
+    area: Option<&'static Area>,
     /// Makes a patch of what differs in the product from the last commit.
     #[arg(long, value_name = "NAME")]
     add: Option<String>,
@@ -88,10 +105,15 @@ fn execute(args: &Args) -> Result<ExitCode, String> {
     if let Some(name) = &args.add {
         return add::add(root, name).map(|()| ExitCode::SUCCESS);
     }
+    if let Some(area) = args.area {
+        return survey::survey(root, area, args.some, args.seed);
+    }
     let mutants = mutant::all(root)?;
     let subjects = chosen(args, &mutants)?;
     let mutated = copy::mutated(root, &mutants)?;
-    let built = Built::new(root, &mutated, &subjects)?;
+    let judge = |it: &Option<&Mutant>| it.map_or(Judge::Simulator, |mutant| mutant.judge.clone());
+    let judges = subjects.iter().map(judge).collect();
+    let built = Built::new(root, &mutated, &judges, Profile::Release)?;
     if args.table {
         return table::table(args, &built, &subjects);
     }
@@ -209,6 +231,7 @@ mod tests {
             "--table",
             "--some 10 --core-seconds 60",
             "--add Name",
+            "--area codec --some 30 --seed 7",
         ] {
             Args::try_parse_from([""].into_iter().chain(line.split(' '))).unwrap();
         }

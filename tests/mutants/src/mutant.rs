@@ -23,6 +23,18 @@ pub(crate) enum Judge {
 }
 
 impl Judge {
+    /// Whether both are judged by the same program.
+    pub(crate) fn is_same_program(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Simulator, Self::Simulator) => true,
+            (
+                Self::Test { package, target, .. },
+                Self::Test { package: other, target: others, .. },
+            ) => (package, target) == (other, others),
+            _ => false,
+        }
+    }
+
     fn read(text: &str) -> Result<Self, String> {
         let owned = |text: &str| text.to_owned();
         match text.split_whitespace().collect::<Vec<_>>()[..] {
