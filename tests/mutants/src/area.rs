@@ -35,7 +35,7 @@ pub(crate) const AREAS: [Area; 6] = [
         files: &["zk-proto/src/session/**/*.rs"],
         tests: &[
             ("zk-proto", "lib", "session"),
-            ("zk-tests", "session", ""),
+            ("zk-tests", "all", "session::"),
             ("zk-tests", "lib", "core_sim"),
         ],
     },
@@ -45,7 +45,7 @@ pub(crate) const AREAS: [Area; 6] = [
         tests: &[
             ("zk-locks", "lib", ""),
             ("zk-tests", "lib", "interleavings"),
-            ("zk-tests", "locks", ""),
+            ("zk-tests", "all", "locks::"),
         ],
     },
     Area {
@@ -54,7 +54,7 @@ pub(crate) const AREAS: [Area; 6] = [
         tests: &[
             ("zk-locks", "lib", ""),
             ("zk-tests", "lib", "interleavings"),
-            ("zk-tests", "locks", ""),
+            ("zk-tests", "all", "locks::"),
         ],
     },
     Area {
@@ -63,9 +63,9 @@ pub(crate) const AREAS: [Area; 6] = [
         tests: &[
             ("zk-client", "lib", ""),
             ("zk-tests", "lib", "interleavings"),
-            ("zk-tests", "cancel", ""),
-            ("zk-tests", "locks", "doubt"),
-            ("zk-tests", "api", ""),
+            ("zk-tests", "all", "cancel::"),
+            ("zk-tests", "all", "locks::doubt"),
+            ("zk-tests", "all", "api::"),
         ],
     },
     Area {
@@ -73,8 +73,8 @@ pub(crate) const AREAS: [Area; 6] = [
         files: &["zk-client/src/cache/*.rs"],
         tests: &[
             ("zk-client", "lib", ""),
-            ("zk-tests", "api", "caches"),
-            ("zk-tests", "api", "following"),
+            ("zk-tests", "all", "api::caches"),
+            ("zk-tests", "all", "api::following"),
         ],
     },
 ];
