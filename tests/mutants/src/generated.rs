@@ -69,7 +69,7 @@ impl Change {
 /// What cargo-mutants lists for an area.
 pub(crate) fn list(root: &Path, area: &Area) -> Result<Vec<Change>, String> {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["mutants", "--list", "--json", "--no-config", "--package", "*"]);
+    cargo.args(["mutants", "--list", "--json", "--no-config", "--workspace"]);
     cargo.args(area.files.iter().flat_map(|file| ["--file", file]));
     let output = cargo.current_dir(root).output().map_err(|error| error.to_string())?;
     if !output.status.success() {
@@ -78,7 +78,11 @@ pub(crate) fn list(root: &Path, area: &Area) -> Result<Vec<Change>, String> {
     }
     let list: Vec<Value> =
         serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
-    Ok(list.iter().filter_map(Change::read).collect())
+    let changes: Vec<Change> = list.iter().filter_map(Change::read).collect();
+    if changes.is_empty() {
+        return Err(format!("cargo-mutants would change nothing in {:?}", area.files));
+    }
+    Ok(changes)
 }
 
 /// A change that has been put into the text of its file, and on which lines of that its function is, and itself.
