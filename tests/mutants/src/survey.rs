@@ -114,7 +114,9 @@ fn viable(
 fn objections(root: &Path, area: &Area) -> Result<Vec<(String, usize)>, String> {
     let package = area.files.first().and_then(|file| file.split('/').next()).unwrap_or_default();
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["check", "--quiet", "--locked", "--package", package, "--message-format", "json"]);
+    // With its tests, which ask for more features than it has by itself.
+    cargo.args(["check", "--quiet", "--locked", "--tests", "--package", package]);
+    cargo.args(["--message-format", "json"]);
     cargo.arg("--target-dir").arg(root.join("target/mutation/build"));
     cargo.current_dir(build::source(root));
     let output = cargo.stderr(Stdio::inherit()).output().map_err(|error| error.to_string())?;
