@@ -10,6 +10,7 @@ mod differential;
 mod faults;
 mod fuzz;
 mod locks;
+mod metrics;
 mod readme;
 mod security;
 mod session;

@@ -67,6 +67,18 @@ pub mod guide {
     pub mod security {}
 }
 
+/// What sessions do, in numbers, for the recorder of the crate `metrics` that the program has installed.
+///
+/// Every session reports by itself; [`ConnectOptions::metrics_name`] tells sessions of one program apart. Install the
+/// recorder first: a session that began without one reports nowhere.
+#[cfg(feature = "metrics")]
+pub mod metrics {
+    pub use crate::report::metrics::{
+        list::LIST,
+        metric::{Kind, Metric},
+    };
+}
+
 /// Paths of nodes.
 pub mod path {
     pub use zk_proto::path::{

@@ -1,9 +1,13 @@
 //! Settings of recipes.
 
+#[cfg(feature = "metrics")]
+use std::borrow::Cow;
 use std::{fmt, sync::Arc, time::Duration};
 
 use zk_client::{AclList, Client};
 
+#[cfg(feature = "metrics")]
+use crate::metrics::UNNAMED;
 use crate::{
     identity,
     layout::{Filter, ForeignNodes, Layout},
@@ -47,6 +51,8 @@ pub struct Builder<R> {
     /// If `None`, `build` makes one up.
     description: Option<String>,
     pub(crate) settings: Settings,
+    #[cfg(feature = "metrics")]
+    metrics_name: Cow<'static, str>,
     over: fn(WaitQueue) -> R,
 }
 
@@ -75,6 +81,8 @@ impl<R> Builder<R> {
                 downgrades: Downgrades::default(),
                 stay: Stay::default(),
             },
+            #[cfg(feature = "metrics")]
+            metrics_name: Cow::Borrowed(UNNAMED),
             over,
         }
     }
@@ -258,16 +266,32 @@ impl<R> Builder<R> {
 
     /// The observer of grants, releases and losses: [`Metrics`](crate::Metrics), for example.
     pub fn observer(mut self, observer: Arc<impl LockObserver>) -> Self {
-        self.settings.observers = Observers(Some(observer));
+        self.settings.observers.set = Some(observer);
+        self
+    }
+
+    /// Names the lock in its [metrics](crate::metrics): the value of their label `lock`. Locks of one purpose should
+    /// have the same name, so that names stay few; a path is a name only where paths are few. Default: `default`.
+    ///
+    /// Metrics go to the recorder that is installed when the first lock of that name is built in a session.
+    #[cfg(feature = "metrics")]
+    pub fn metrics_name(mut self, name: impl Into<String>) -> Self {
+        self.metrics_name = Cow::Owned(name.into());
         self
     }
 
     /// Returns the finished recipe. Sends no request yet.
     #[must_use]
     pub fn build(self) -> R {
-        let Self { client, path, description, mut settings, over } = self;
+        #[cfg(feature = "metrics")]
+        let metrics_name = self.metrics_name;
+        let Self { client, path, description, mut settings, over, .. } = self;
         settings.description = description.unwrap_or_else(identity::describe);
         settings.filter.names = settings.layout.names();
+        #[cfg(feature = "metrics")]
+        {
+            settings.observers.recorder = Some(crate::metrics::named(&client, &metrics_name));
+        }
         settings.observers.tell(|observer| observer.attached(&client.session()));
         over(WaitQueue::new(client, path, settings))
     }
@@ -280,6 +304,8 @@ impl<R> Clone for Builder<R> {
             path: self.path.clone(),
             description: self.description.clone(),
             settings: self.settings.clone(),
+            #[cfg(feature = "metrics")]
+            metrics_name: self.metrics_name.clone(),
             over: self.over,
         }
     }

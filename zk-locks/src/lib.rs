@@ -54,6 +54,8 @@ mod guard;
 mod identity;
 mod layout;
 mod lock;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 mod multi_lock;
 mod observe;
 mod persistent_node;

@@ -48,6 +48,16 @@ pub trait LockObserver: Send + Sync + 'static {
         let _ = session;
     }
 
+    /// An attempt has joined a queue. [`left`](Self::left) follows.
+    fn joined(&self, path: &str) {
+        let _ = path;
+    }
+
+    /// The attempt waits no more: it was granted the lock, has traded its place for it, or has given up.
+    fn left(&self, path: &str) {
+        let _ = path;
+    }
+
     /// A lock was granted.
     fn granted(&self, grant: &Grant<'_>) {
         let _ = grant;
@@ -212,20 +222,36 @@ impl LockObserver for Metrics {
     }
 }
 
-/// An observer, or none.
+/// The observer that the program has set, and the one that reports to its recorder; either, both or none.
 #[derive(Clone, Default)]
-pub(crate) struct Observers(pub(crate) Option<Arc<dyn LockObserver>>);
+pub(crate) struct Observers {
+    pub(crate) set: Option<Arc<dyn LockObserver>>,
+    pub(crate) recorder: Option<Arc<dyn LockObserver>>,
+}
 
 impl Observers {
-    pub(crate) fn tell(&self, what: impl FnOnce(&dyn LockObserver)) {
-        if let Some(observer) = &self.0 {
-            what(&**observer);
-        }
+    /// Reports a grant, to logs as well.
+    pub(crate) fn granted(&self, grant: &Grant<'_>) {
+        let Grant { path, token, waited, ahead } = *grant;
+        tracing::debug!(path, token = token.get(), ?waited, ahead, "granted");
+        self.tell(|observer| observer.granted(grant));
+    }
+
+    /// Reports the end of a hold, to logs as well.
+    pub(crate) fn released(&self, release: &Release<'_>) {
+        let Release { path, token, held, lost } = *release;
+        let lost = lost.map(tracing::field::display);
+        tracing::debug!(path, token = token.get(), ?held, lost, "released");
+        self.tell(|observer| observer.released(release));
+    }
+
+    pub(crate) fn tell(&self, what: impl Fn(&dyn LockObserver)) {
+        self.recorder.iter().chain(&self.set).for_each(|observer| what(&**observer));
     }
 }
 
 impl fmt::Debug for Observers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Observers(1)" } else { "Observers(0)" })
+        write!(f, "Observers({})", self.recorder.iter().chain(&self.set).count())
     }
 }

@@ -61,9 +61,7 @@ pub(crate) async fn try_acquire(
 
 /// Turns a place at the head of the queue into a guard.
 fn grant(wait_queue: &WaitQueue, position: Position) -> Result<Guard, AcquireError> {
-    let guard = Guard::new(wait_queue, position)?;
-    tracing::debug!(path = guard.path(), token = guard.token().get(), "acquired");
-    Ok(guard)
+    Ok(Guard::new(wait_queue, position)?)
 }
 
 impl Ticket {

@@ -9,6 +9,8 @@ use zk_proto::{
     session::{Lease as LeaseBy, Session as Machine},
 };
 
+#[cfg(feature = "metrics")]
+use crate::report::metrics::session::SessionMetrics;
 use crate::{
     carry::{
         capabilities::Capabilities,
@@ -53,6 +55,8 @@ impl Client {
     }
 
     async fn start(options: ConnectOptions) -> Result<Self, ConnectError> {
+        #[cfg(feature = "metrics")]
+        let name = options.metrics_name.clone();
         let ConnectOptions { config, chroot, connect_deadline, connector, sasl, clock, .. } =
             options;
         let ConnectOptions { seed, spawn, call: options, acl, watch_items_max, observer, .. } =
@@ -62,7 +66,10 @@ impl Client {
                 return Err(ConnectError::LeaseMargin { margin, timeout: config.session_timeout });
             }
         }
-        let counters = Arc::new(Counters::new(observer));
+        let counters = Counters::new(observer);
+        #[cfg(feature = "metrics")]
+        let counters = counters.with_metrics(SessionMetrics::new(name.clone()));
+        let counters = Arc::new(counters);
         let ids = seed.map_or(Ids::Random, Ids::seeded);
         let seed = match seed {
             Some(seed) => seed,
@@ -79,6 +86,8 @@ impl Client {
             (Arc::new(Capabilities::default()), Arc::new(Frames::default()));
         let (commands, receiver) =
             receiver::<Command>(config.requests_max, config.request_bytes_max);
+        #[cfg(feature = "metrics")]
+        commands.report_line(SessionMetrics::waiting(&name));
         let (publisher, published) = watch::channel(first);
         let last_failure = Arc::new(LastFailure::default());
         let (lease, sweeps) = (Arc::new(Lease::default()), Arc::new(Unconfirmed::default()));

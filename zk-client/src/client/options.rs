@@ -8,6 +8,8 @@ use zk_proto::{
     session::{Auth, Config, Credentials, Lease},
 };
 
+#[cfg(feature = "metrics")]
+use crate::report::metrics::session::UNNAMED;
 use crate::{
     chroot::Chroot,
     clock::{self, Clock},
@@ -41,6 +43,8 @@ pub struct ConnectOptions {
     pub(crate) watch_items_max: usize,
     pub(crate) call: CallOptions,
     pub(crate) observer: Option<Arc<dyn SessionObserver>>,
+    #[cfg(feature = "metrics")]
+    pub(crate) metrics_name: metrics::SharedString,
     pub(crate) connect_deadline: Option<Duration>,
     pub(crate) connector: Arc<dyn Connect>,
     pub(crate) sasl: Option<Arc<dyn SaslMechanism>>,
@@ -67,6 +71,8 @@ impl ConnectOptions {
             watch_items_max: WATCH_ITEMS_MAX,
             call: CallOptions::new(),
             observer: None,
+            #[cfg(feature = "metrics")]
+            metrics_name: UNNAMED.into(),
             connect_deadline: Some(Duration::from_secs(30)),
             connector: Arc::new(ResolvedConnect::default()),
             sasl: None,
@@ -274,6 +280,16 @@ impl ConnectOptions {
     /// Sets an observer of the session. Default: none.
     pub fn observer(mut self, observer: Arc<dyn SessionObserver>) -> Self {
         self.observer = Some(observer);
+        self
+    }
+
+    /// Names the session in its [metrics](crate::metrics): the value of their label `client`. Sessions of one purpose
+    /// should have the same name, so that names stay few. Default: `default`.
+    ///
+    /// Metrics go to the recorder that is installed when the session begins. Without one they go nowhere.
+    #[cfg(feature = "metrics")]
+    pub fn metrics_name(mut self, name: impl Into<String>) -> Self {
+        self.metrics_name = name.into().into();
         self
     }
 

@@ -201,6 +201,12 @@ impl Driver {
         self.publish_lease();
         let (requests, bytes) = self.parts.session.load();
         self.parts.counters.load(requests, bytes);
+        #[cfg(feature = "metrics")]
+        self.parts.counters.record_load(
+            (requests, bytes),
+            self.parts.session.throttled_count(),
+            self.parts.sweeps.count(),
+        );
         self.close_when_done(now);
         busy |= self.detach_when_done();
         busy | self.write(cx)

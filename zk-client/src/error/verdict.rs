@@ -9,10 +9,13 @@ use super::{
 };
 
 /// Builds either kind of error from an outcome.
-pub(crate) trait CallError: Sized {
+pub(crate) trait CallError: std::fmt::Display + Sized {
     fn answered(op: OpCode, code: ErrorCode) -> Self;
     fn not_sent(cause: Cause) -> Self;
     fn unknown(op: OpCode, cause: Cause) -> Self;
+    /// What a server has answered, or why none has.
+    #[cfg(feature = "trace-requests")]
+    fn answer(&self) -> Result<Rejection, &Cause>;
 }
 
 impl CallError for ReadError {
@@ -27,6 +30,13 @@ impl CallError for ReadError {
     }
     fn unknown(_: OpCode, cause: Cause) -> Self {
         Self::Unavailable(cause)
+    }
+    #[cfg(feature = "trace-requests")]
+    fn answer(&self) -> Result<Rejection, &Cause> {
+        match self {
+            Self::Rejected(rejection) => Ok(*rejection),
+            Self::Unavailable(cause) => Err(cause),
+        }
     }
 }
 
@@ -43,6 +53,13 @@ impl CallError for WriteError {
     }
     fn unknown(op: OpCode, cause: Cause) -> Self {
         Self::InDoubt(InDoubt { op, cause })
+    }
+    #[cfg(feature = "trace-requests")]
+    fn answer(&self) -> Result<Rejection, &Cause> {
+        match self {
+            Self::Rejected(rejection) => Ok(*rejection),
+            Self::NotApplied(cause) | Self::InDoubt(InDoubt { cause, .. }) => Err(cause),
+        }
     }
 }
 

@@ -15,6 +15,9 @@ use std::{
 
 use self::permits::{Amount, Permits};
 
+#[cfg(feature = "metrics")]
+use crate::report::level::Level;
+
 pub(crate) use self::{
     permits::{NeedsPermit, Number, Permit},
     ticket::Ticket,
@@ -149,6 +152,12 @@ impl<C> CommandSender<C> {
     /// Sends a command; returns it if the driver has ended.
     pub(crate) fn send(&self, command: C) -> Result<(), C> {
         self.0.send(command)
+    }
+
+    /// Reports there how many commands wait for a permit. Must not use this queue.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn report_line(&self, level: Level) {
+        self.0.0.lock().permits.report_len(level);
     }
 
     /// Takes a permit for `len` bytes, if available, for a command that is sent later.

@@ -5,6 +5,8 @@
 
 use std::{collections::BTreeMap, num::NonZeroU32};
 
+use crate::report::level::Level;
+
 /// Commands that may need a permit, and keep it.
 pub(crate) trait NeedsPermit {
     /// Stores the permit that was granted.
@@ -18,6 +20,8 @@ pub(super) struct Permits<C> {
     bytes_max: u64,
     line: BTreeMap<Number, Waiter<C>>,
     next: Number,
+    /// How many are in the line, for whoever watches over that.
+    len: Level,
 }
 
 /// A place in the line.
@@ -59,7 +63,13 @@ impl<C> Permits<C> {
     pub(super) fn new(requests_max: usize, bytes_max: usize) -> Self {
         let bytes_max = (bytes_max as u64).max(1);
         let left = Amount { requests: (requests_max as u64).max(1), bytes: bytes_max };
-        Self { left, bytes_max, line: BTreeMap::new(), next: 0 }
+        Self { left, bytes_max, line: BTreeMap::new(), next: 0, len: Level::default() }
+    }
+
+    /// Reports the length of the line there from now on.
+    #[cfg(feature = "metrics")]
+    pub(super) fn report_len(&mut self, level: Level) {
+        self.len = level;
     }
 
     /// A request longer than the total limit is charged the total limit.
@@ -89,12 +99,15 @@ impl<C> Permits<C> {
         let number = self.next;
         self.next += 1;
         self.line.insert(number, Waiter { permit: self.permit(len), command });
+        self.len.set(self.line.len());
         number
     }
 
     /// Withdraws a command that still waits.
     pub(super) fn leave(&mut self, number: Number) -> Option<C> {
-        self.line.remove(&number).map(|waiter| waiter.command)
+        let left = self.line.remove(&number);
+        self.len.set(self.line.len());
+        left.map(|waiter| waiter.command)
     }
 
     /// Gives permits back.
@@ -117,6 +130,7 @@ impl<C: NeedsPermit> Permits<C> {
             return None;
         }
         let (_, Waiter { permit, mut command }) = self.line.pop_first()?;
+        self.len.set(self.line.len());
         command.permit_granted(permit);
         Some(command)
     }

@@ -1,5 +1,7 @@
 //! Statistics of a client.
 
+#[cfg(feature = "trace-requests")]
+use std::sync::{Mutex, PoisonError};
 use std::{
     fmt,
     sync::{
@@ -11,6 +13,8 @@ use std::{
 
 use zk_proto::{OpCode, Time, session::Outcome};
 
+#[cfg(feature = "metrics")]
+use crate::report::metrics::session::SessionMetrics;
 use crate::{
     error::{LinkError, SessionEnd},
     report::{
@@ -91,6 +95,11 @@ pub(crate) struct Counters {
     lagged: AtomicU64,
     latency: Histogram,
     observer: Option<Arc<dyn SessionObserver>>,
+    #[cfg(feature = "metrics")]
+    metrics: Option<SessionMetrics>,
+    /// The one that serves the session.
+    #[cfg(feature = "trace-requests")]
+    server: Mutex<Option<Arc<str>>>,
 }
 
 impl fmt::Debug for Counters {
@@ -126,7 +135,17 @@ impl Counters {
         }
     }
 
-    fn tell(&self, what: impl FnOnce(&dyn SessionObserver)) {
+    /// Reports to the recorder of the program, too.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn with_metrics(self, metrics: SessionMetrics) -> Self {
+        Self { metrics: Some(metrics), ..self }
+    }
+
+    fn tell(&self, what: impl Fn(&dyn SessionObserver)) {
+        #[cfg(feature = "metrics")]
+        if let Some(metrics) = &self.metrics {
+            what(metrics);
+        }
         if let Some(observer) = &self.observer {
             what(&**observer);
         }
@@ -135,6 +154,19 @@ impl Counters {
     pub(crate) fn load(&self, requests: usize, bytes: usize) {
         self.in_flight.store(requests, Relaxed);
         self.in_flight_bytes.store(bytes, Relaxed);
+    }
+
+    /// What only a recorder is told: the requests that servers had no time for, and the unconfirmed deletes.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn record_load(
+        &self,
+        (requests, bytes): (usize, usize),
+        throttled: u64,
+        orphans: usize,
+    ) {
+        if let Some(metrics) = &self.metrics {
+            metrics.load(requests, bytes, throttled, orphans);
+        }
     }
 
     /// Counts a caller's request that has ended.
@@ -163,13 +195,28 @@ impl Counters {
         self.tell(|observer| observer.answered(&Answered { op, took, ending }));
     }
 
+    #[cfg(feature = "trace-requests")]
+    fn serves(&self, server: Option<Arc<str>>) {
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
+    }
+
+    /// The server that serves the session, as `host:port`.
+    #[cfg(feature = "trace-requests")]
+    pub(crate) fn server(&self) -> Option<Arc<str>> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(crate) fn connected(&self, connected: &Connected<'_>) {
         one_more(&self.connects);
+        #[cfg(feature = "trace-requests")]
+        self.serves(Some(connected.server.into()));
         self.tell(|observer| observer.connected(connected));
     }
 
     pub(crate) fn disconnected(&self, why: &LinkError) {
         one_more(&self.disconnects);
+        #[cfg(feature = "trace-requests")]
+        self.serves(None);
         self.tell(|observer| observer.disconnected(why));
     }
 
@@ -184,6 +231,10 @@ impl Counters {
 
     pub(crate) fn watch_event(&self) {
         one_more(&self.watch_events);
+        #[cfg(feature = "metrics")]
+        if let Some(metrics) = &self.metrics {
+            metrics.watch_event();
+        }
     }
 
     pub(crate) fn lagged(&self) {

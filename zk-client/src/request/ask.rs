@@ -250,6 +250,22 @@ impl<'a> Ask<'a> {
     }
 }
 
+impl<'a> Ask<'a> {
+    /// The path, as the caller has named it.
+    pub(super) const fn path(&self) -> Option<&'a str> {
+        match self {
+            Self::Node { path, .. }
+            | Self::HasWatch { path, .. }
+            | Self::Ephemerals(path)
+            | Self::Watch { path, .. }
+            | Self::Set { path, .. }
+            | Self::SetAcl { path, .. }
+            | Self::Delete { path, .. } => Some(path),
+            Self::Config(_) | Self::WhoAmI | Self::Reconfig(_) | Self::Several(_) => None,
+        }
+    }
+}
+
 impl Arm {
     const fn is_armed(&self) -> bool {
         !matches!(self, Self::Nothing)

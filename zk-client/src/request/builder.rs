@@ -12,6 +12,7 @@ use super::{
     ask::{Arm, Ask, Target},
     call_options::Admission,
     pending::Pending,
+    span::RequestSpan,
 };
 use crate::{
     error::{CallError, ReadError},
@@ -99,8 +100,12 @@ impl<T, E: CallError> Request<'_, T, E> {
 
     fn start(self, admission: Admission) -> Pending<T, E> {
         let Self { target, ask, read, .. } = self;
+        let path = ask.path();
         match ask.call(target) {
-            Ok(call) => Pending::start(target, call, read, admission),
+            Ok(call) => {
+                let span = RequestSpan::begin(target.handle, call.frame.op(), path);
+                Pending::start(target, call, read, admission).in_span(span)
+            }
             Err(error) => Pending::failed(error),
         }
     }

@@ -25,6 +25,7 @@ mod multi;
 mod ops;
 pub(crate) mod pending;
 mod read;
+mod span;
 pub(crate) mod watch_stream;
 mod watches;
 mod write;

@@ -23,6 +23,7 @@ use super::{
     ask::{Call, Target},
     call_options::Admission,
     handle::Handle,
+    span::RequestSpan,
     watch_stream::Attached,
 };
 use crate::{
@@ -71,6 +72,7 @@ pub struct Pending<T, E> {
     /// Its place in the line, if it waits for room; `None` if it was submitted regardless of the caller.
     line: Option<Box<PermitWait<Command>>>,
     deadline: Option<Box<Deadline>>,
+    span: RequestSpan,
 }
 
 enum State<T, E> {
@@ -104,7 +106,12 @@ struct Deadline {
 impl<T, E: CallError> Pending<T, E> {
     /// A request that never reached the driver.
     pub(crate) fn failed(error: E) -> Self {
-        Self { state: State::Failed(Box::new(error)), line: None, deadline: None }
+        Self {
+            state: State::Failed(Box::new(error)),
+            line: None,
+            deadline: None,
+            span: RequestSpan::NONE,
+        }
     }
 
     pub(super) fn start(
@@ -138,6 +145,11 @@ impl<T, E: CallError> Pending<T, E> {
         let request =
             Outgoing { frame, token: (), watch: intent, on_loss, patience: options.patience };
         Self::submit(target, request, reading, admission)
+    }
+
+    /// Ends this span with the request.
+    pub(super) fn in_span(self, span: RequestSpan) -> Self {
+        Self { span, ..self }
     }
 
     /// The older request, whose reply is read in the same context.
@@ -177,7 +189,7 @@ impl<T, E: CallError> Pending<T, E> {
                 state = State::Failed(Box::new(E::not_sent(Cause::QueueFull)));
             }
         }
-        Self { state, line, deadline }
+        Self { state, line, deadline, span: RequestSpan::NONE }
     }
 
     /// Creates that the session carries out.
@@ -199,7 +211,7 @@ impl<T, E: CallError> Pending<T, E> {
 
     /// What is done by several requests.
     pub(super) fn working(work: Work<T, E>) -> Self {
-        Self { state: State::Working(work), line: None, deadline: None }
+        Self { state: State::Working(work), line: None, deadline: None, span: RequestSpan::NONE }
     }
 }
 
@@ -212,7 +224,7 @@ impl Pending<(), ReadError> {
             code => Err(Unread::Code(code)),
         };
         let state = State::Submitted(outcome, op, Reading::Alone(read));
-        Self { state, line: None, deadline: None }
+        Self { state, line: None, deadline: None, span: RequestSpan::NONE }
     }
 }
 
@@ -266,7 +278,19 @@ impl<T, E: CallError> Future for Pending<T, E> {
     type Output = Result<T, E>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
+        let result = self.poll_result(cx);
+        if let Poll::Ready(result) = &result {
+            self.span.end(result.as_ref().err());
+        }
+        result
+    }
+}
+
+#[expect(private_bounds, reason = "only this crate makes requests")]
+impl<T, E: CallError> Pending<T, E> {
+    #[inline(always)]
+    fn poll_result(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
+        let this = self;
         loop {
             let State::Submitted(outcome, ..) = &mut this.state else { return this.poll_rare(cx) };
             let Poll::Ready(outcome) = Pin::new(outcome).poll(cx) else { return this.wait(cx) };
@@ -290,7 +314,8 @@ impl<T, E: CallError> Future for Pending<T, E> {
                     Ok(result) => Ok(result),
                     Err(Unresolved::Unread(unread)) => Err(unread),
                     Err(Unresolved::Again(instead, context)) => {
-                        *this = Self::instead(*instead, context, read);
+                        let span = mem::replace(&mut this.span, RequestSpan::NONE);
+                        *this = Self::instead(*instead, context, read).in_span(span);
                         continue;
                     }
                 },
@@ -298,10 +323,7 @@ impl<T, E: CallError> Future for Pending<T, E> {
             return Poll::Ready(result.map_err(|unread| unread.of(op)));
         }
     }
-}
 
-#[expect(private_bounds, reason = "only this crate makes requests")]
-impl<T, E: CallError> Pending<T, E> {
     /// What is not one submitted request.
     fn poll_rare(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
         if let State::Working(work) = &mut self.state {

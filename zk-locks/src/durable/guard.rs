@@ -67,7 +67,7 @@ impl DurableGuard {
         let observers = lock.queue.settings.observers.clone();
         let Waited { time, ahead } = waited.unwrap_or(Waited { time: Duration::ZERO, ahead: None });
         let path = &*terms.path;
-        observers.tell(|it| it.granted(&Grant { path, token, waited: time, ahead }));
+        observers.granted(&Grant { path, token, waited: time, ahead });
         let tenure = Arc::new(Tenure::new(client.clone(), token, terms));
         let (stop, stopped) = oneshot::channel();
         client.spawn(tenure.clone().keep(stopped));
@@ -181,7 +181,7 @@ impl Drop for DurableGuard {
         self.live.names().remove(name(path));
         let (held, lost) = (self.since.elapsed(), self.tenure.loss());
         let token = self.tenure.token;
-        self.observers.tell(|it| it.released(&Release { path, token, held, lost }));
+        self.observers.released(&Release { path, token, held, lost });
     }
 }
 

@@ -27,7 +27,7 @@ impl Hold {
     pub(super) fn begin(wait_queue: &WaitQueue, held: &Held, waited: Waited) -> Self {
         let observers = wait_queue.settings.observers.clone();
         let told = Told { held: held.clone(), waited };
-        observers.tell(|observer| observer.granted(&told.grant()));
+        observers.granted(&told.grant());
         let alarm = |limit: Option<Duration>, takes_away| {
             let (alarm, released) = oneshot::channel();
             let told = Told { held: held.clone(), waited };
@@ -55,7 +55,7 @@ impl Drop for Hold {
             Status::Lost(lost) => Some(lost),
             Status::Held | Status::Suspect { .. } => None,
         };
-        self.observers.tell(|it| it.released(&Release { path, token, held, lost }));
+        self.observers.released(&Release { path, token, held, lost });
     }
 }
 

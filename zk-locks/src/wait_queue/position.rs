@@ -112,8 +112,16 @@ pub(crate) struct Waited {
 }
 
 impl WaitSpan {
+    /// Reports that the wait begins.
+    fn begin(path: &str, observers: Observers) -> Self {
+        observers.tell(|observer| observer.joined(path));
+        Self { since: Instant::now(), ahead: None, observers, path: Some(path.to_owned()) }
+    }
+
     fn end(&mut self) -> Waited {
-        self.path = None;
+        if let Some(path) = self.path.take() {
+            self.observers.tell(|observer| observer.left(&path));
+        }
         Waited { time: self.since.elapsed(), ahead: self.ahead }
     }
 }
@@ -121,7 +129,10 @@ impl WaitSpan {
 impl Drop for WaitSpan {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            self.observers.tell(|observer| observer.given_up(path, self.since.elapsed()));
+            self.observers.tell(|observer| {
+                observer.left(path);
+                observer.given_up(path, self.since.elapsed());
+            });
         }
     }
 }
@@ -165,12 +176,7 @@ impl Position {
         besides: Option<String>,
         settings: &Settings,
     ) -> Result<Self, AcquireError> {
-        let span = WaitSpan {
-            since: Instant::now(),
-            ahead: None,
-            observers: settings.observers.clone(),
-            path: Some(node.path().to_owned()),
-        };
+        let span = WaitSpan::begin(node.path(), settings.observers.clone());
         let entry =
             settings.filter.parse(node.name().to_owned()).map_err(|_| AcquireError::NodeDeleted)?;
         let sequence = entry.sequence;

@@ -286,8 +286,11 @@ impl<R, W: Watcher> Session<R, W> {
             self.is_of_use();
             self.suspects.answered(request.frame.len(), core::mem::take(suspicion));
         }
-        if err == ErrorCode::THROTTLED_OP && slot.bears_throttling() {
-            return self.throttled(now, slot);
+        if err == ErrorCode::THROTTLED_OP {
+            self.throttled = self.throttled.wrapping_add(1);
+            if slot.bears_throttling() {
+                return self.throttled(now, slot);
+            }
         }
         match slot {
             PendingRequest::User { request, rare, .. } => {

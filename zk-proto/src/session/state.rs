@@ -52,6 +52,8 @@ pub struct Session<R, W> {
     pub(super) leaving: bool,
     /// Whether a user relies on the session's lasting.
     pub(super) relied_on: bool,
+    /// How often servers have throttled a request.
+    pub(super) throttled: u64,
     pub(super) outputs: VecDeque<Output<R, W>>,
 }
 
@@ -83,6 +85,7 @@ impl<R, W: Watcher> Session<R, W> {
             close_is_in_doubt: false,
             leaving: false,
             relied_on: false,
+            throttled: 0,
             outputs: VecDeque::new(),
             config,
         };
@@ -144,6 +147,12 @@ impl<R, W: Watcher> Session<R, W> {
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
         (self.in_flight.requests(), self.in_flight.bytes())
+    }
+
+    /// How often servers have answered that they have no time for a request, whether or not it was resent.
+    #[must_use]
+    pub const fn throttled_count(&self) -> u64 {
+        self.throttled
     }
 
     /// The server that the session is connected to or dials, as `host:port`.

@@ -2,6 +2,8 @@
 
 use std::future::{Future, IntoFuture};
 
+use zk_proto::OpCode;
+
 use super::{
     builder::Create,
     parents::{Above, Outcome as _},
@@ -14,7 +16,9 @@ use crate::{
         node::OwnedNode,
     },
     error::{MultiError, WriteError},
-    request::{ask::Target, call_options::CallOptions, client::Client, pending::Pending},
+    request::{
+        ask::Target, call_options::CallOptions, client::Client, pending::Pending, span::RequestSpan,
+    },
 };
 
 impl Client {
@@ -103,7 +107,8 @@ impl<'a> CreateAllProtected<'a> {
         let wishes = creates.iter().map(|create| create.wish.clone());
         let Some(above) = above else {
             let started = start(target.handle, wishes, replaced, &checked);
-            return Pending::creating(target, started, |nodes| nodes);
+            let span = RequestSpan::begin(target.handle, OpCode::MULTI, None);
+            return Pending::creating(target, started, |nodes| nodes).in_span(span);
         };
         let owned: Vec<_> = creates.iter().map(|create| OwnedWish::of(&create.wish)).collect();
         let first = match parents_first {

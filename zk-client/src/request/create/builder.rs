@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use zk_proto::{AclList, path::Naming, session::OnLoss};
+use zk_proto::{AclList, OpCode, path::Naming, session::OnLoss};
 
 use super::{
     mode::CreateMode,
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     carry::attempt::KnownBy,
     error::{CallError as _, Cause, WriteError},
-    request::{call_options::Admission, client::Client, pending::Pending},
+    request::{call_options::Admission, client::Client, pending::Pending, span::RequestSpan},
 };
 
 impl Client {
@@ -268,7 +268,9 @@ fn begin(wish: Wish<'_>, admission: Admission) -> Pending<Created, WriteError> {
     match (wish.known_by, wish.or_exists) {
         (Some(_), false) => {
             let target = wish.target();
-            Pending::creating(target, start(target.handle, [wish].into_iter(), None, &[]), only)
+            let span = RequestSpan::begin(target.handle, OpCode::CREATE2, Some(wish.path));
+            let started = start(target.handle, [wish].into_iter(), None, &[]);
+            Pending::creating(target, started, only).in_span(span)
         }
         (Some(_), true) => refused("a protected node cannot have existed"),
         (None, true) if wish.mode.naming() == Naming::Sequential => {

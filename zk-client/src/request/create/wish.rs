@@ -22,6 +22,7 @@ use crate::{
         call_options::{Admission, CallOptions},
         client::Client,
         pending::Pending,
+        span::RequestSpan,
     },
 };
 
@@ -114,13 +115,16 @@ impl<'a> Wish<'a> {
         let target = self.target();
         let Self { path, data, mode, acl, .. } = self;
         match target.handle.chroot.resolve(path, mode.naming()) {
-            Ok(path) => {
+            Ok(absolute) => {
+                let (named, path) = (path, absolute);
                 let operation = mode.operation(Str::from(&*path), data, acl);
                 let (frame, instead) = operation.frames(target.handle);
                 let instead = target.instead(instead, on_loss);
                 let asked = Asked::node(&path, mode.naming());
                 let call = Call { frame, on_loss, watch: None, instead, asked };
-                Pending::start(target, call, ReadAnswer::InContext(read, ()), admission)
+                let span = RequestSpan::begin(target.handle, call.frame.op(), Some(named));
+                let read = ReadAnswer::InContext(read, ());
+                Pending::start(target, call, read, admission).in_span(span)
             }
             Err(error) => Pending::failed(WriteError::not_sent(Cause::InvalidPath(error))),
         }
