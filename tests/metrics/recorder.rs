@@ -28,6 +28,9 @@ pub(super) struct Described {
     pub(super) help: String,
 }
 
+/// One series: name, kind, labels, values.
+pub(super) type Recorded = (String, &'static str, Vec<(String, String)>, Values);
+
 /// The values of one metric with one set of labels.
 #[derive(Debug, Default)]
 pub(super) struct Series(Mutex<Values>);
@@ -46,8 +49,8 @@ impl Recording {
         self.0.lock().unwrap().described.clone()
     }
 
-    /// Every series: name, kind, labels, values.
-    pub(super) fn series(&self) -> Vec<(String, &'static str, Vec<(String, String)>, Values)> {
+    /// Every series.
+    pub(super) fn series(&self) -> Vec<Recorded> {
         let state = self.0.lock().unwrap();
         let labels = |key: &Key| {
             let pairs = key.labels().map(|it| (it.key().to_owned(), it.value().to_owned()));

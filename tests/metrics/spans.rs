@@ -25,7 +25,10 @@ use zk_tests::patience::within;
 
 /// The spans of requests that have ended, with the names of their parents.
 #[derive(Clone, Default)]
-struct Spans(Arc<Mutex<Vec<(Option<String>, Fields)>>>);
+struct Spans(Arc<Mutex<Vec<Ended>>>);
+
+/// The name of a span's parent, and what the span says.
+type Ended = (Option<String>, Fields);
 
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Fields(BTreeMap<String, String>);
@@ -74,7 +77,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
 
 impl Spans {
     /// The spans since the last time.
-    fn take(&self) -> Vec<(Option<String>, Fields)> {
+    fn take(&self) -> Vec<Ended> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 
@@ -188,7 +191,8 @@ impl<S: Subscriber> Layer<S> for Events {
     fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let what = fields.0.get("message").or(fields.0.get("lost")).cloned().unwrap_or_default();
+        let what =
+            fields.0.get("message").or_else(|| fields.0.get("lost")).cloned().unwrap_or_default();
         self.0.lock().unwrap().push(format!("{} {what}", event.metadata().level()));
     }
 }

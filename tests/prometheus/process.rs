@@ -53,7 +53,11 @@ impl Prometheus {
         let log = process.stderr.take().unwrap();
         let address =
             timeout(LIMIT, listening(BufReader::new(log))).await.expect("it starts in time");
-        Self { address, _process: process, _folder: folder }
+        let this = Self { address, _process: process, _folder: folder };
+        // It listens before it can answer.
+        let ready = async { while !this.get("/-/ready").await.contains("is Ready") {} };
+        timeout(LIMIT, ready).await.expect("it is ready in time");
+        this
     }
 
     /// What an expression is now: each series with its labels and its value.
