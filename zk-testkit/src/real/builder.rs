@@ -213,14 +213,16 @@ impl ServerBuilder {
             lines.push_str("secureClientPortAddress=127.0.0.1\n");
             secure_port = Some(port);
         }
+        let port = port.map_err(Error::io("take a port"))?;
         let server = Server::prepare(Blueprint {
             distribution,
             settings: &self.settings,
-            port: port.map_err(Error::io("take a port"))?,
+            addr: port.addr(),
+            host: None,
             lines,
             member_id: None,
             secure_port,
-            further_ports: Vec::new(),
+            ports: vec![port],
         })?;
         server.launch()?;
         server.wait_until_serving().await?;

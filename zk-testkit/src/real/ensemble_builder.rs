@@ -1,5 +1,6 @@
 use std::fmt::Write as _;
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::builder::{Choice, PORT_ATTEMPTS, shared_settings};
@@ -7,6 +8,7 @@ use super::config::Settings;
 use super::distribution::Distribution;
 use super::ensemble::Ensemble;
 use super::error::Error;
+use super::host::Host;
 use super::locator::{Install, Locator};
 use super::relay::Relay;
 use super::server::{Blueprint, Server};
@@ -41,6 +43,7 @@ pub struct EnsembleBuilder {
     init_limit: u32,
     sync_limit: u32,
     severable: bool,
+    hosts: Vec<Host>,
 }
 
 impl Default for EnsembleBuilder {
@@ -54,6 +57,7 @@ impl Default for EnsembleBuilder {
             // Two seconds: long enough for a stutter, short enough for tests that pause a leader.
             sync_limit: 10,
             severable: false,
+            hosts: Vec::new(),
         }
     }
 }
@@ -91,6 +95,19 @@ impl EnsembleBuilder {
         self
     }
 
+    /// Runs each member on a host of its own, and as many members as there are hosts, instead of on loopback. Such an
+    /// ensemble is not [severable](Self::severable): its network may be.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn hosts(mut self, hosts: Vec<Host>) -> Self {
+        assert!(!hosts.is_empty(), "an ensemble has members");
+        self.members = hosts.len();
+        self.hosts = hosts;
+        self
+    }
+
     /// Starts all members and waits until all of them serve.
     ///
     /// Dropping the future kills those that have been started.
@@ -112,14 +129,14 @@ impl EnsembleBuilder {
 
     async fn start_once(&self, distribution: &Distribution) -> Result<Ensemble, Error> {
         let mut ports = (0..self.members)
-            .map(|_| MemberPorts::any())
+            .map(|index| self.hosts.get(index).map_or_else(MemberPorts::any, MemberPorts::on))
             .collect::<io::Result<Vec<_>>>()
             .map_err(Error::io("take ports"))?;
         let ensemble = self.ensemble_lines(&ports, &[]);
         let mut relays = Vec::new();
-        if self.severable {
+        if self.severable && self.hosts.is_empty() {
             for ports in &ports[1..] {
-                relays.push(Relay::start(ports.quorum.addr()).await.map_err(Error::io("relay"))?);
+                relays.push(Relay::start(ports.quorum).await.map_err(Error::io("relay"))?);
             }
         }
         // As the first one sees it.
@@ -129,11 +146,12 @@ impl EnsembleBuilder {
             Server::prepare(Blueprint {
                 distribution,
                 settings: &self.settings,
-                port: ports.client,
+                addr: ports.client,
+                host: self.hosts.get(index),
                 lines: lines.clone(),
                 secure_port: None,
                 member_id: Some(index + 1),
-                further_ports: vec![ports.quorum, ports.election],
+                ports: ports.held,
             })
         };
         let members = ports.drain(..).enumerate().map(member);
@@ -158,20 +176,29 @@ impl EnsembleBuilder {
     }
 }
 
-/// The ports of one member.
+/// The ports of one member, on loopback or on a host of its own.
 struct MemberPorts {
-    client: HeldPort,
-    quorum: HeldPort,
-    election: HeldPort,
+    client: SocketAddr,
+    quorum: SocketAddr,
+    election: SocketAddr,
+    held: Vec<HeldPort>,
 }
 
 impl MemberPorts {
     fn any() -> io::Result<Self> {
-        Ok(Self { client: HeldPort::any()?, quorum: HeldPort::any()?, election: HeldPort::any()? })
+        let held = (0..3).map(|_| HeldPort::any()).collect::<io::Result<Vec<_>>>()?;
+        let [client, quorum, election] = [0, 1, 2].map(|port: usize| held[port].addr());
+        Ok(Self { client, quorum, election, held })
+    }
+
+    /// The usual ones: nothing else listens there.
+    fn on(host: &Host) -> io::Result<Self> {
+        let [client, quorum, election] = [2181, 2888, 3888].map(|port| (host.addr, port).into());
+        Ok(Self { client, quorum, election, held: Vec::new() })
     }
 
     fn server_line(&self, relay: Option<&Relay>) -> String {
-        let addr = relay.map_or_else(|| self.quorum.addr(), Relay::addr);
-        format!("{addr}:{};{}", self.election.addr().port(), self.client.addr())
+        let addr = relay.map_or(self.quorum, Relay::addr);
+        format!("{addr}:{};{}", self.election.port(), self.client)
     }
 }

@@ -10,6 +10,7 @@
 //! | `config` | `zoo.cfg`, Java's arguments |
 //! | `process`, `life` | the child process, and the watchdog that cleans up after us |
 //! | `server`, `builder` | one server |
+//! | `host` | where it runs, if not on loopback |
 //! | `ensemble`, `ensemble_builder` | several that elect a leader |
 //! | `kdc` | Kerberos for servers and their clients: a realm of its own, on loopback |
 //! | `four_letter` | asking a server how it is |
@@ -26,6 +27,7 @@ mod ensemble;
 mod ensemble_builder;
 mod error;
 mod four_letter;
+mod host;
 mod install;
 mod journal;
 mod kdc;
@@ -44,6 +46,7 @@ pub use ensemble::Ensemble;
 pub use ensemble_builder::EnsembleBuilder;
 pub use error::Error;
 pub use four_letter::Mode;
+pub use host::Host;
 pub use kdc::{Kdc, Service};
 pub use locate::{Attempt, LocateError};
 pub use locator::{Install, Locator};

@@ -1,7 +1,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use super::config::{self, Settings};
 use super::distribution::Distribution;
 use super::error::Error;
 use super::four_letter::{self, MODE_LIMIT, Mode, Patience, READY_POLL, Standing};
+use super::host::Host;
 use super::journal;
 use super::life::Life;
 use crate::port::HeldPort;
@@ -53,43 +54,54 @@ const LOG_LINES: usize = 40;
 #[derive(Debug)]
 pub struct Server {
     life: Mutex<Life>,
-    java: PathBuf,
+    /// Java, or what starts it where it is to run.
+    program: PathBuf,
     arguments: Vec<OsString>,
     version: Version,
     log: PathBuf,
+    addr: SocketAddr,
     // Dropped last, in this order: files after processes, ports after files.
     dir: TempDir,
-    port: HeldPort,
     secure_port: Option<HeldPort>,
-    _further_ports: Vec<HeldPort>,
+    _ports: Vec<HeldPort>,
 }
 
 /// What a server is made of, beyond its settings.
 pub(super) struct Blueprint<'a> {
     pub(super) distribution: &'a Distribution,
     pub(super) settings: &'a Settings,
-    pub(super) port: HeldPort,
+    /// Where clients connect.
+    pub(super) addr: SocketAddr,
+    /// Where it runs, if not beside the test.
+    pub(super) host: Option<&'a Host>,
     /// The lines of `zoo.cfg` that are not the caller's choice: its part in an ensemble, further ports.
     pub(super) lines: String,
     /// Its number in the ensemble.
     pub(super) member_id: Option<usize>,
     /// The port for TLS, if there is one.
     pub(super) secure_port: Option<HeldPort>,
-    /// Ports that the ensemble uses.
-    pub(super) further_ports: Vec<HeldPort>,
+    /// Other ports that are held for it.
+    pub(super) ports: Vec<HeldPort>,
 }
 
 impl Server {
     /// Writes the server's files; it does not run yet.
     pub(super) fn prepare(blueprint: Blueprint<'_>) -> Result<Self, Error> {
         let prepare = || {
-            let dir = tempfile::Builder::new().prefix("zk-testkit-").tempdir()?;
+            let mut files = tempfile::Builder::new();
+            files.prefix("zk-testkit-");
+            let dir = match blueprint.host {
+                Some(host) => files.tempdir_in(&host.files)?,
+                None => files.tempdir()?,
+            };
             let arguments = blueprint.settings.write(
                 dir.path(),
                 blueprint.distribution,
-                blueprint.port.addr(),
+                blueprint.addr,
                 &blueprint.lines,
             )?;
+            let (program, arguments) =
+                launched_by(blueprint.host, blueprint.distribution.java(), arguments);
             if let Some(id) = blueprint.member_id {
                 fs::write(config::data_dir(dir.path()).join("myid"), id.to_string())?;
             }
@@ -97,14 +109,14 @@ impl Server {
             journal::note(blueprint.distribution)?;
             Ok(Self {
                 life: Mutex::new(life),
-                java: blueprint.distribution.java().to_owned(),
+                program,
                 arguments,
                 version: blueprint.distribution.version().clone(),
                 log: dir.path().join("server.log"),
+                addr: blueprint.addr,
                 dir,
-                port: blueprint.port,
                 secure_port: blueprint.secure_port,
-                _further_ports: blueprint.further_ports,
+                _ports: blueprint.ports,
             })
         };
         prepare().map_err(Error::io("prepare a server"))
@@ -112,7 +124,7 @@ impl Server {
 
     /// Where clients connect.
     pub fn addr(&self) -> SocketAddr {
-        self.port.addr()
+        self.addr
     }
 
     /// [`addr`](Self::addr) as a client's connection string.
@@ -248,7 +260,7 @@ impl Server {
     ///
     /// The operating system refused.
     pub fn launch(&self) -> Result<(), Error> {
-        let launched = self.life().launch(&self.java, &self.arguments, &self.log);
+        let launched = self.life().launch(&self.program, &self.arguments, &self.log);
         launched.map_err(Error::io("start the server"))
     }
 
@@ -338,6 +350,18 @@ impl Server {
         // Whatever panicked, the process in there is still ours.
         self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The program that Java is started by, and its arguments.
+fn launched_by(
+    host: Option<&Host>,
+    java: &Path,
+    arguments: Vec<OsString>,
+) -> (PathBuf, Vec<OsString>) {
+    let before = host.map_or(&[][..], |host| &host.command);
+    let mut words = before.iter().cloned().chain([java.into()]).chain(arguments);
+    let program = words.next().map_or_else(PathBuf::new, PathBuf::from);
+    (program, words.collect())
 }
 
 fn tail(log: &str, lines: usize) -> String {
