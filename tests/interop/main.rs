@@ -160,7 +160,7 @@ fn contender(party: Party, servers: &str, path: &str, resource: &Resource) -> Co
         scenario: Scenario::ReadWrite,
         servers: servers.to_owned(),
         path: path.to_owned(),
-        resource: resource.port(),
+        resource: resource.addr(),
         party,
         name: party.to_string(),
         tasks: 1,

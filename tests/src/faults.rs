@@ -87,6 +87,11 @@ pub struct Strike {
     pub time: Option<Duration>,
 }
 
+/// Lets time go by, for a fault that lasts so long or a workload that pauses: nothing is waited for.
+pub(crate) async fn last(time: Duration) {
+    let _ = timeout(time, pending::<()>()).await;
+}
+
 /// How often members had which fault.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Struck {
@@ -153,7 +158,7 @@ pub async fn strike_members(
         }
         down(strike).await?;
         match strike.time {
-            Some(time) => _ = timeout(time, pending::<()>()).await,
+            Some(time) => last(time).await,
             None => struck.leads(ensemble.wait_for_quorum().await?),
         }
         match strike.fault {

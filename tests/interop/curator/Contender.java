@@ -2,7 +2,6 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintWriter;
-import java.net.InetAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.ThreadLocalRandom;
@@ -37,7 +36,7 @@ public final class Contender {
         holdMs = Integer.parseInt(args[7]);
         permits = Integer.parseInt(args[9]);
         this.client = client;
-        resource = new Resource(Integer.parseInt(args[3]), args[4], args[5] + "." + task);
+        resource = new Resource(args[3], args[4], args[5] + "." + task);
     }
 
     public static void main(String[] args) throws Exception {
@@ -228,8 +227,9 @@ public final class Contender {
         private final BufferedReader answers;
         private final PrintWriter requests;
 
-        Resource(int port, String party, String name) throws IOException {
-            Socket socket = new Socket(InetAddress.getLoopbackAddress(), port);
+        Resource(String addr, String party, String name) throws IOException {
+            int colon = addr.lastIndexOf(':');
+            Socket socket = new Socket(addr.substring(0, colon), Integer.parseInt(addr.substring(colon + 1)));
             socket.setTcpNoDelay(true);
             answers = new BufferedReader(new InputStreamReader(socket.getInputStream(), StandardCharsets.UTF_8));
             requests = new PrintWriter(socket.getOutputStream(), false, StandardCharsets.UTF_8);

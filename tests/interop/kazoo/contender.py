@@ -34,8 +34,9 @@ LOCKS = {"kazoo": SharedLock, "kazoo-as-is": Lock}
 class Resource:
     """The resource, over a connection of our own."""
 
-    def __init__(self, port, party, name):
-        self.socket = socket.create_connection(("127.0.0.1", port))
+    def __init__(self, addr, party, name):
+        host, port = addr.split(":")
+        self.socket = socket.create_connection((host, int(port)))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.answers = self.socket.makefile("r")
         self.ended = False
@@ -53,12 +54,12 @@ class Resource:
 
 class Contender:
     def __init__(self, arguments, task):
-        _, servers, path, port, party, name, _, hold, session, _ = arguments
+        _, servers, path, addr, party, name, _, hold, session, _ = arguments
         self.servers, self.path, self.name = servers, path, f"{name}.{task}"
         self.hold, self.session = int(hold) / 1000, int(session) / 1000
         self.patience = PATIENCE * self.session
         self.lock = LOCKS[party]
-        self.resource = Resource(int(port), party, self.name)
+        self.resource = Resource(addr, party, self.name)
         self.client = None
 
     def connect(self):

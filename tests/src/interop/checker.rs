@@ -5,7 +5,7 @@
 //! process nor that of its connection takes it out.
 //!
 //! * **Overlap**: a contender enters while one that it excludes is inside *and still has its node* on the
-//!   servers, as they say after a `sync`. A holder without a node has lost its lock, whether it knows or not:
+//!   servers, as they say after a write. A holder without a node has lost its lock, whether it knows or not:
 //!   that is no violation. It is superseded, and all that it says later is refused by its token.
 //! * **Too many**: a contender enters while as many as there are permits are inside and still have their nodes.
 //! * **Out of order**: a contender enters with a smaller token than one that excludes it had before, and still

@@ -15,6 +15,8 @@ pub enum Party {
     Kazoo,
     /// kazoo's `Lock` as it is, which Curator's users and it do not see each other.
     KazooAsIs,
+    /// go-zookeeper's `Lock`, whose names are Curator's.
+    Go,
     /// One of ours that joins the queue and does not wait in it, so that the resource has something to notice.
     Impatient,
 }

@@ -1,6 +1,6 @@
 //! A contender that uses `zk-locks`, in a process of its own.
 
-use std::{io::Read as _, net::Ipv4Addr, process, thread, time::Duration};
+use std::{io::Read as _, net::SocketAddr, process, thread, time::Duration};
 
 use clap::{Args, ValueEnum};
 use tokio::{task::JoinSet, time::timeout};
@@ -24,8 +24,8 @@ pub struct Contend {
     pub servers: String,
     /// The lock's path.
     pub path: String,
-    /// Where the resource is, on loopback.
-    pub resource: u16,
+    /// Where the resource is.
+    pub resource: SocketAddr,
     /// Whose program it is.
     pub party: Party,
     /// Which of its processes.
@@ -107,8 +107,7 @@ struct Connection {
 
 impl Contender {
     async fn new(told: Contend) -> Result<Self, Failure> {
-        let addr = (Ipv4Addr::LOCALHOST, told.resource).into();
-        let lines = LineConnection::connect(addr).await?;
+        let lines = LineConnection::connect(told.resource).await?;
         let mut resource = Connection { lines, ended: false, gone: false };
         resource.ask(&Request::Hello { party: told.party, name: told.name.clone() }).await?;
         let rng = Rng::stream(u64::from(process::id()), told.name.len() as u64);

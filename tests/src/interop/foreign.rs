@@ -3,27 +3,33 @@
 use std::{
     env,
     ffi::OsString,
-    fs::{self, File},
+    fs,
     path::{Path, PathBuf},
-    process::{self, Stdio},
-    time::Duration,
+    process,
 };
 
-use rustix::fs::FlockOperation;
-use tokio::{process::Command, task::spawn_blocking, time::timeout};
+use tokio::{process::Command, task::spawn_blocking};
 use zk_testkit::real::{Locator, Release};
 
-use super::{claim::Party, contender::Contend};
+use super::{
+    claim::Party,
+    contender::Contend,
+    fetch::{FetchLock, complete, digest, finish, unfinished},
+    go,
+};
 
 const POM: &str = include_str!("../../interop/curator/pom.xml");
 const CURATOR_CONTENDER: &str = include_str!("../../interop/curator/Contender.java");
 const KAZOO_CONTENDER: &str = include_str!("../../interop/kazoo/contender.py");
 
+const GO_CONTENDER: go::Sources = [
+    ("go.mod", include_str!("../../interop/go/go.mod")),
+    ("go.sum", include_str!("../../interop/go/go.sum")),
+    ("main.go", include_str!("../../interop/go/main.go")),
+];
+
 /// The one that the notes on names were made with.
 const KAZOO: &str = "kazoo==2.11.0";
-
-/// Some megabytes over a slow line.
-const FETCH_LIMIT: Duration = Duration::from_secs(600);
 
 /// What contenders are started with.
 #[derive(Clone, Debug)]
@@ -35,6 +41,8 @@ pub struct Tools {
     class_path: OsString,
     /// Of an environment that has kazoo.
     python: PathBuf,
+    /// The contender that uses go-zookeeper, if it was [built](Tools::with_go).
+    golang: PathBuf,
 }
 
 /// A small and quickly started JVM.
@@ -55,15 +63,7 @@ impl Tools {
     pub async fn prepare(zk_interop: PathBuf) -> Result<Self, String> {
         let locator = Locator::from_env();
         let cache = locator.cache().join("interop");
-        let at = |error| format!("cannot use {}: {error}", cache.display());
-        fs::create_dir_all(&cache).map_err(at)?;
-        let lock = File::create(cache.join("lock")).map_err(at)?;
-        let _lock = spawn_blocking(|| {
-            rustix::fs::flock(&lock, FlockOperation::LockExclusive).map(|()| lock)
-        })
-        .await
-        .map_err(|error| error.to_string())?
-        .map_err(|error| at(error.into()))?;
+        let _lock = FetchLock::acquire(&cache).await?;
         // The server's Java is good enough for its clients; it may have to be installed first, and Maven too.
         let found = spawn_blocking(move || locator.locate(Release::V3_9)).await;
         let found = found.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
@@ -71,7 +71,17 @@ impl Tools {
         let curator = curator(&cache, &java).await.map_err(|why| format!("no Curator: {why}"))?;
         let kazoo = kazoo(&cache).await.map_err(|why| format!("no kazoo: {why}"))?;
         let class_path = class_path(&curator)?;
-        Ok(Self { zk_interop, java, class_path, python: kazoo.join("bin/python") })
+        let (python, golang) = (kazoo.join("bin/python"), PathBuf::from("go-contender"));
+        Ok(Self { zk_interop, java, class_path, python, golang })
+    }
+
+    /// Builds the contender in Go as well.
+    ///
+    /// # Errors
+    /// There is no Go, or why it could not build, with what it said.
+    pub async fn with_go(mut self) -> Result<Self, String> {
+        self.golang = go::build("contender", &GO_CONTENDER).await?;
+        Ok(self)
     }
 
     /// How a contender is started.
@@ -89,6 +99,7 @@ impl Tools {
                 command.args(JVM_OPTIONS).arg("-cp").arg(&self.class_path).arg("Contender");
                 command
             }
+            Party::Go => start(&self.golang),
             Party::Kazoo | Party::KazooAsIs => {
                 let mut command = start(&self.python);
                 command.args(["-c", KAZOO_CONTENDER]);
@@ -160,39 +171,4 @@ fn class_path(curator: &Path) -> Result<OsString, String> {
     paths.sort();
     paths.insert(0, curator.join("classes"));
     env::join_paths(paths).map_err(|error| error.to_string())
-}
-
-fn unfinished(cache: &Path) -> Result<tempfile::TempDir, String> {
-    let directory = tempfile::Builder::new().prefix("fetching-").tempdir_in(cache);
-    directory.map_err(|error| format!("cannot write to {}: {error}", cache.display()))
-}
-
-/// Renaming last makes a directory of this name complete by definition.
-fn finish(dir: &Path, target: PathBuf) -> Result<PathBuf, String> {
-    fs::rename(dir, &target)
-        .map_err(|error| format!("cannot create {}: {error}", target.display()))?;
-    Ok(target)
-}
-
-/// Runs a program to its end; if it fails or takes too long, the error has the end of what it said.
-async fn complete(mut command: Command) -> Result<(), String> {
-    let program = command.as_std().get_program().to_string_lossy().into_owned();
-    let running = command.stdin(Stdio::null()).kill_on_drop(true).output();
-    let output = timeout(FETCH_LIMIT, running)
-        .await
-        .map_err(|_| format!("{program} did not end within {FETCH_LIMIT:?}"))?
-        .map_err(|error| format!("cannot run {program}: {error}; is it installed?"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = [output.stdout, output.stderr].concat();
-    let tail = String::from_utf8_lossy(&said[said.len().saturating_sub(2_000)..]).into_owned();
-    Err(format!("{program} ended with {}: {}", output.status, tail.trim()))
-}
-
-/// FNV-1a: not secret, only stable from one build to the next.
-fn digest(texts: &[&str]) -> u64 {
-    texts.iter().flat_map(|text| text.bytes()).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }

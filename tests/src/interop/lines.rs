@@ -3,7 +3,7 @@
 use std::{
     future::Future,
     io,
-    net::{Ipv4Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
 };
 
 use tokio::{
@@ -15,7 +15,7 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Serves connections on a free port of the loopback interface; closes them when it is dropped.
+/// Serves connections on a free port; closes them when it is dropped.
 #[derive(Debug)]
 pub(super) struct LineServer {
     addr: SocketAddr,
@@ -24,12 +24,13 @@ pub(super) struct LineServer {
 
 impl LineServer {
     pub(super) async fn open<F>(
+        here: IpAddr,
         serve: impl Fn(LineConnection) -> F + Send + 'static,
     ) -> io::Result<Self>
     where
         F: Future<Output = io::Result<()>> + Send + 'static,
     {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let listener = TcpListener::bind((here, 0)).await?;
         let addr = listener.local_addr()?;
         let mut serving = JoinSet::new();
         serving.spawn(async move {

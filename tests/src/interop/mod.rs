@@ -9,6 +9,7 @@
 //! | `resource` | what the lock protects: a checker over loopback, which asks the servers for the truth |
 //! | `contender` | a process of ours |
 //! | `foreign` | the others: how they are fetched |
+//! | `fetch`, `go` | fetching and building once |
 //! | `process` | starting, stopping and killing any of them |
 //! | `scenario` | which recipe, whose processes, and what has to have been seen |
 //! | `stage` | processes behind proxies, and what is done to them |
@@ -19,7 +20,9 @@ mod checker;
 mod claim;
 mod contender;
 mod counts;
+mod fetch;
 mod foreign;
+pub(crate) mod go;
 mod lines;
 mod process;
 mod report;

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -26,6 +27,11 @@ use super::{
 
 /// Of the session that asks for the truth.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The node that the same session writes.
+const WITNESS: &str = "/witness";
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// How long no contender may come before the resource checks whether one is there.
 const LOOK: Duration = Duration::from_millis(20);
@@ -98,11 +104,19 @@ struct Witness {
 }
 
 impl Resource {
-    /// Opens the resource of a lock on these servers, with so many permits for contenders for a lease.
+    /// Opens the resource of a lock on these servers, with so many permits for contenders for a lease, on loopback.
     ///
     /// # Errors
     /// There is no free port.
     pub async fn open(servers: &str, permits: usize) -> io::Result<Self> {
+        Self::open_at(Ipv4Addr::LOCALHOST.into(), servers, permits).await
+    }
+
+    /// The same at another address of this machine.
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub async fn open_at(here: IpAddr, servers: &str, permits: usize) -> io::Result<Self> {
         let state = State {
             checker: Checker::new(permits),
             witness: Witness { servers: servers.to_owned(), client: None },
@@ -116,14 +130,14 @@ impl Resource {
             ending: AtomicBool::new(false),
         });
         let serving = shared.clone();
-        let server = LineServer::open(move |lines| serving.clone().attend(lines)).await?;
+        let server = LineServer::open(here, move |lines| serving.clone().attend(lines)).await?;
         Ok(Self { shared, server })
     }
 
     /// Where contenders find it.
     #[must_use]
-    pub fn port(&self) -> u16 {
-        self.server.addr().port()
+    pub fn addr(&self) -> SocketAddr {
+        self.server.addr()
     }
 
     /// What has happened so far.
@@ -280,21 +294,29 @@ impl Witness {
     }
 }
 
-async fn exists(client: &Client, node: &str) -> Result<bool, ReadError> {
-    client.sync(node).await?;
+/// Brings the session's server up to now. A leader that has been cut off from a majority, and does not know it yet, still
+/// answers a `sync`; but it cannot commit a write.
+async fn agree(client: &Client) -> Result<(), Failure> {
+    Ok(client.set(WITNESS, b"").await.map(drop)?)
+}
+
+async fn exists(client: &Client, node: &str) -> Result<bool, Failure> {
+    agree(client).await?;
     Ok(client.exists(node).await?.is_some())
 }
 
-async fn children(client: &Client, parent: &str) -> Result<Vec<String>, ReadError> {
-    client.sync(parent).await?;
+async fn children(client: &Client, parent: &str) -> Result<Vec<String>, Failure> {
+    agree(client).await?;
     match client.children(parent).await {
         Ok((children, _)) => Ok(children),
         Err(ReadError::Rejected(Rejection::NoNode)) => Ok(Vec::new()),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 
-async fn connect(servers: &str) -> Result<Client, Box<dyn std::error::Error + Send + Sync>> {
+async fn connect(servers: &str) -> Result<Client, Failure> {
     let options = ConnectOptions::new(servers)?.session_timeout(SESSION_TIMEOUT);
-    Ok(options.connect().await?)
+    let client = options.connect().await?;
+    client.create(WITNESS, b"").or_exists().await?;
+    Ok(client)
 }

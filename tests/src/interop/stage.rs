@@ -107,7 +107,7 @@ impl<'a> Stage<'a> {
             scenario,
             servers: servers.join(","),
             path: self.path.clone(),
-            resource: self.resource.port(),
+            resource: self.resource.addr(),
             party,
             name: name.to_owned(),
             tasks,
