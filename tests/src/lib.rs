@@ -14,6 +14,7 @@ mod hostile;
 mod input;
 pub mod interleavings;
 pub mod interop;
+mod linear;
 pub mod log;
 pub mod network;
 pub mod patience;

@@ -4,10 +4,14 @@
 //! |---|---|
 //! | `rolling` | every recipe, while the members of an ensemble are killed one after the other |
 //! | `severed` | holders on a member that is cut off from its leader, and who gets their locks |
+//! | `partitions` | every recipe and a client's reads and writes, while the network between members breaks |
 //! | `client` | reads, writes and watches, while the members of an ensemble are killed and stopped |
+//! | `judges` | whether our judge of histories agrees with another one |
 //! | `report` | what a soak test has found, as a table or as JSON |
 
 pub mod client;
+pub mod judges;
+pub mod partitions;
 mod report;
 pub mod rolling;
 pub mod severed;

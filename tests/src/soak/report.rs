@@ -46,6 +46,15 @@ impl Report {
         self.violations.push(what.into());
     }
 
+    /// Keeps so many of the violations that there are, and how many there were.
+    pub(super) fn shorten(&mut self, most: usize) {
+        let more = self.violations.len().saturating_sub(most);
+        if more > 0 {
+            self.violations.truncate(most);
+            self.violations.push(format!("and {more} more"));
+        }
+    }
+
     /// Notes a violation unless all is as it should be.
     pub(super) fn expect(&mut self, is_so: bool, otherwise: impl FnOnce() -> String) {
         if !is_so {

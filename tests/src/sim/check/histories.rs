@@ -3,10 +3,8 @@
 
 use zk_proto::SessionId;
 
-use super::{
-    Checker,
-    linear::{Answer, Ask, Operation, Verdict, judge},
-};
+use super::Checker;
+use crate::linear::{Answer, Ask, Operation, Verdict, judge};
 
 /// Operations after which clients turn to another node.
 const LEN: usize = 240;

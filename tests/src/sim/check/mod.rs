@@ -11,7 +11,6 @@
 //! | `wire` | S7, S8, S9 as far as frames show them |
 //! | `writes` | S5, S9: what became of writes, and what reads have shown |
 //! | `histories` | S6: whole histories of nodes |
-//! | `linear` | S6: whether a history can have happened |
 //! | `watches` | W1, W2, W3, W5 |
 //! | `orphans` | X1, X2, X3, R1: what is left behind |
 //! | `herd` | L3: which clients are woken |
@@ -24,7 +23,6 @@ mod doubt;
 mod exclusion;
 mod herd;
 mod histories;
-mod linear;
 mod liveness;
 mod orphans;
 mod passing;
@@ -55,7 +53,6 @@ pub(crate) use self::{
     crowd::{COUNT, Entrant},
     exclusion::{Came, EXEMPT_GRANTS, GRANTED, Held, Share},
     histories::Asked,
-    linear::{Answer, Ask, Node, Refusal},
     passing::SECTIONS,
     watches::{Armed, Kind},
     writes::{UNIQUE, Write},

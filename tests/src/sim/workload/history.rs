@@ -5,7 +5,7 @@ use zk_client::{ReadError, Rejection, SessionId, WriteError};
 use super::{Over, Worker, unless_over};
 use crate::{
     history::digest,
-    sim::check::{Answer, Ask, Node, Refusal},
+    linear::{Answer, Ask, Node, Refusal},
 };
 
 /// Where the nodes are.
@@ -106,7 +106,7 @@ impl Historian {
                 let delete = client.delete(&path).version(version.unwrap_or(-1));
                 delete.await.map(|()| Answer::Done)
             }
-            Ask::Create(_) | Ask::Read { .. } => {
+            Ask::Create(_) | Ask::Read { .. } | Ask::Add(_) | Ask::Remove(_) => {
                 client.create(&path, data).await.map(|_| Answer::Done)
             }
         };

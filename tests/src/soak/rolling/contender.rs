@@ -6,32 +6,38 @@ use std::{
 };
 
 use tokio::{task::JoinSet, time::timeout};
-use zk_locks::{AcquireError, Guard, ReleaseError};
+use zk_locks::{AcquireError, ConnectError, Guard, ReleaseError, SessionEnd};
 
 use super::{
     connect,
     recipes::{Kit, Recipe},
     shared::{SessionOver, Shared},
 };
-use crate::fenced::{Access, FencedResource};
+use crate::{
+    faults::last,
+    fenced::{Access, FencedResource},
+};
 
 /// A session whose tasks take one recipe's locks again and again; a new one when that has ended.
-pub(super) struct Contender {
+pub(in crate::soak) struct Contender {
     shared: Arc<Shared>,
     recipe: Recipe,
     number: usize,
 }
 
 impl Contender {
-    pub(super) const fn new(shared: Arc<Shared>, recipe: Recipe, number: usize) -> Self {
+    pub(in crate::soak) const fn new(shared: Arc<Shared>, recipe: Recipe, number: usize) -> Self {
         Self { shared, recipe, number }
     }
 
-    pub(super) async fn run(self) {
+    pub(in crate::soak) async fn run(self) {
         let tasks = self.recipe.tasks();
         while !self.shared.is_over() {
-            let zk = match connect(&self.shared.servers).await {
+            let Shared { servers, pace, .. } = &*self.shared;
+            let zk = match connect(servers, pace.session_timeout).await {
                 Ok(zk) => zk,
+                // Between the handshake and the first answer.
+                Err(ConnectError::SessionEnded(SessionEnd::Expired)) => continue,
                 Err(error) => return self.shared.unexpected(format!("connect: {error}")),
             };
             let kit = Arc::new(Kit::new(&zk, self.recipe));
@@ -74,6 +80,9 @@ impl Turns {
             if let Err(error) = self.take_one().await {
                 self.shared.refused(self.kit.recipe, &error)?;
             }
+            if !self.shared.pace.pause.is_zero() {
+                last(self.shared.pace.pause).await;
+            }
         }
         Ok(())
     }
@@ -105,7 +114,7 @@ impl Turns {
             let _inside = resource.visit(guard.token(), access);
             match self.is_one_in(8) {
                 true => self.shared.checked(guard.check().await),
-                false => tokio::task::yield_now().await,
+                false => self.shared.pace.hold().await,
             }
         });
         if let Err(lost) = used.await {

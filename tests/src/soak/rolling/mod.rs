@@ -23,7 +23,11 @@ use tokio::{task::JoinSet, time::timeout};
 use zk_locks::{Client, ConnectError, ConnectOptions};
 use zk_testkit::real::{self, Ensemble, Release};
 
-use self::{contender::Contender, recipes::Recipe, shared::Shared};
+pub(super) use self::{
+    contender::Contender,
+    recipes::{ROOT, Recipe},
+    shared::{Pace, Shared},
+};
 use super::{Report, in_seconds};
 
 /// Longer than any outage.
@@ -59,7 +63,9 @@ pub struct Options {
 pub async fn run(options: Options) -> Result<Report, real::Error> {
     let begun = Instant::now();
     let ensemble = Ensemble::start(options.release).await?;
-    let shared = Arc::new(Shared::new(ensemble.connect_string()));
+    let (pause, hold) = (Duration::ZERO, Duration::ZERO);
+    let pace = Pace { session_timeout: SESSION_TIMEOUT, pause, hold };
+    let shared = Arc::new(Shared::new(ensemble.connect_string(), pace));
     let mut contenders = JoinSet::new();
     for recipe in Recipe::ALL {
         for number in 0..options.sessions {
@@ -88,7 +94,7 @@ pub async fn run(options: Options) -> Result<Report, real::Error> {
         Err(error) => report.violation(format!("the servers: {error}")),
     }
     shared.tell(&mut report);
-    match orphans(&ensemble).await {
+    match orphans(&ensemble, ROOT).await {
         Ok(orphans) => {
             report.figure("orphans", orphans.len());
             report.expect(orphans.is_empty(), || format!("orphans: {orphans:?}"));
@@ -98,12 +104,15 @@ pub async fn run(options: Options) -> Result<Report, real::Error> {
     Ok(report)
 }
 
-/// What is left of the contenders, although all of them have ended: ephemeral nodes, wherever they are.
-async fn orphans(ensemble: &Ensemble) -> Result<Vec<String>, Box<dyn Error>> {
-    let zk = connect(&ensemble.connect_string()).await?;
+/// What is left of contenders, although all of them have ended: ephemeral nodes below a path, wherever they are.
+pub(super) async fn orphans(
+    ensemble: &Ensemble,
+    root: &str,
+) -> Result<Vec<String>, Box<dyn Error>> {
+    let zk = connect(&ensemble.connect_string(), SESSION_TIMEOUT).await?;
     zk.sync("/").await?;
     let mut found = Vec::new();
-    let mut unseen = vec![recipes::ROOT.to_owned()];
+    let mut unseen = vec![root.to_owned()];
     while let Some(path) = unseen.pop() {
         let Some(stat) = zk.exists(&path).await? else { continue };
         if stat.ephemeral_owner.0 != 0 {
@@ -116,8 +125,8 @@ async fn orphans(ensemble: &Ensemble) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(found)
 }
 
-async fn connect(servers: &str) -> Result<Client, ConnectError> {
+async fn connect(servers: &str, session_timeout: Duration) -> Result<Client, ConnectError> {
     let options = ConnectOptions::new(servers)?;
-    let options = options.session_timeout(SESSION_TIMEOUT);
+    let options = options.session_timeout(session_timeout);
     options.connect_deadline(None).connect().await
 }

@@ -14,7 +14,7 @@ use crate::fenced::{
 };
 
 /// Everything is below this.
-pub(super) const ROOT: &str = "/rolling";
+pub(in crate::soak) const ROOT: &str = "/rolling";
 
 /// How many the semaphore lets in.
 const PERMITS: u32 = 3;
@@ -24,7 +24,7 @@ const ACCOUNTS: [&str; 3] = ["/rolling/accounts/a", "/rolling/accounts/b", "/rol
 
 /// What is contended for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Recipe {
+pub(in crate::soak) enum Recipe {
     Lock,
     RwLock,
     Semaphore,
@@ -38,7 +38,7 @@ pub(super) enum Recipe {
 }
 
 impl Recipe {
-    pub(super) const ALL: [Self; 10] = [
+    pub(in crate::soak) const ALL: [Self; 10] = [
         Self::Lock,
         Self::RwLock,
         Self::Semaphore,
@@ -168,7 +168,7 @@ impl Turns {
                 let guard = self.ask(lock.acquire()).await?;
                 let used = guard.scope(async {
                     let _inside = self.resource().visit(guard.token(), Alone);
-                    tokio::task::yield_now().await;
+                    self.shared.pace.hold().await;
                 });
                 if let Err(lost) = used.await {
                     self.shared.lost(lost);
@@ -196,7 +196,7 @@ impl Turns {
 
     /// Holds several guards, whose holder is inside of what they protect.
     async fn hold_all(&self, guards: Guards, inside: Vec<Visit<'_>>) -> Result<(), AcquireError> {
-        if let Err(lost) = guards.scope(tokio::task::yield_now()).await {
+        if let Err(lost) = guards.scope(self.shared.pace.hold()).await {
             self.shared.lost(lost);
         }
         drop(inside);
@@ -254,7 +254,7 @@ impl Turns {
         // Not any more, if it was lost on the way here.
         if let Some(token) = latch.token() {
             let _inside = self.resource().visit(token, Alone);
-            tokio::task::yield_now().await;
+            self.shared.pace.hold().await;
         }
         if !self.is_one_in(4) {
             latch.resign().await;

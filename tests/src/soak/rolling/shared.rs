@@ -9,25 +9,44 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::Notify;
+use tokio::{sync::Notify, task::yield_now};
 use zk_locks::{AcquireError, CheckError, Lost, ReleaseError, SessionEnd};
 
 use super::{
     super::Report,
     recipes::{Recipe, Resources},
 };
+use crate::faults::last;
 
 /// How many errors are printed.
 const SHOWN_MAX: usize = 10;
 
 /// What all contenders share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(in crate::soak) struct Shared {
     pub(super) servers: String,
+    pub(super) pace: Pace,
     pub(super) resources: Resources,
     over: AtomicBool,
     tally: Mutex<Tally>,
     granted: Notify,
+}
+
+/// What contenders ask for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::soak) struct Pace {
+    pub(in crate::soak) session_timeout: Duration,
+    /// Between two turns of a task.
+    pub(in crate::soak) pause: Duration,
+    /// How long what a lock protects is used.
+    pub(in crate::soak) hold: Duration,
+}
+
+impl Pace {
+    /// Uses what a lock protects.
+    pub(super) async fn hold(self) {
+        if self.hold.is_zero() { yield_now().await } else { last(self.hold).await }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -48,9 +67,10 @@ struct Tally {
 pub(super) struct SessionOver;
 
 impl Shared {
-    pub(super) fn new(servers: String) -> Self {
+    pub(in crate::soak) fn new(servers: String, pace: Pace) -> Self {
         Self {
             servers,
+            pace,
             resources: Resources::default(),
             over: AtomicBool::new(false),
             tally: Mutex::default(),
@@ -59,7 +79,7 @@ impl Shared {
     }
 
     /// No contender begins another turn.
-    pub(super) fn end(&self) {
+    pub(in crate::soak) fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
 
@@ -78,7 +98,7 @@ impl Shared {
     }
 
     /// A member is gone now.
-    pub(super) fn killed(&self) {
+    pub(in crate::soak) fn killed(&self) {
         let mut tally = self.tally();
         tally.recovered.clear();
         tally.killed = Some(Instant::now());
@@ -86,7 +106,7 @@ impl Shared {
 
     /// Waits until each recipe has been granted to a contender that asked after the kill; returns how long the
     /// first and the last one took.
-    pub(super) async fn recovered(&self) -> (Duration, Duration) {
+    pub(in crate::soak) async fn recovered(&self) -> (Duration, Duration) {
         loop {
             let granted = self.granted.notified();
             tokio::pin!(granted);
@@ -102,7 +122,7 @@ impl Shared {
     }
 
     /// Which recipes have not been granted since the kill.
-    pub(super) fn waiting(&self) -> Vec<Recipe> {
+    pub(in crate::soak) fn waiting(&self) -> Vec<Recipe> {
         let tally = self.tally();
         let waits = |recipe: &Recipe| !tally.recovered.contains_key(recipe);
         Recipe::ALL.into_iter().filter(waits).collect()
@@ -120,7 +140,7 @@ impl Shared {
     }
 
     /// Something that no contender should see.
-    pub(super) fn unexpected(&self, what: String) {
+    pub(in crate::soak) fn unexpected(&self, what: String) {
         self.tally().unexpected.push(what);
     }
 
@@ -168,7 +188,7 @@ impl Shared {
         self.tally().sessions_ended += 1;
     }
 
-    pub(super) fn tell(&self, report: &mut Report) {
+    pub(in crate::soak) fn tell(&self, report: &mut Report) {
         let tally = self.tally();
         report.figure("acquisitions", tally.grants.values().sum::<u64>());
         for recipe in Recipe::ALL {

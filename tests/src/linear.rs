@@ -19,10 +19,15 @@ pub(crate) struct Node {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
-    Read { synced: bool },
+    Read {
+        synced: bool,
+    },
     Create(u64),
     Set(u64, Option<i32>),
     Delete(Option<i32>),
+    /// Of a set of names below 64, which is a node with a bit for each of them, and none while it is empty.
+    Add(u8),
+    Remove(u8),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +85,7 @@ impl Operation {
 }
 
 /// What a node does, one operation at a time.
-fn apply(node: Option<Node>, ask: Ask) -> (Option<Node>, Answer) {
+pub(crate) fn apply(node: Option<Node>, ask: Ask) -> (Option<Node>, Answer) {
     let refused = |refusal| (node, Answer::Refused(refusal));
     match (ask, node) {
         (Ask::Read { .. }, node) => (node, Answer::Saw(node)),
@@ -97,7 +102,20 @@ fn apply(node: Option<Node>, ask: Ask) -> (Option<Node>, Answer) {
             (Some(Node { value, version }), Answer::Version(version))
         }
         (Ask::Delete(_), Some(_)) => (None, Answer::Done),
+        (Ask::Add(name) | Ask::Remove(name), node) => {
+            let (before, bit) = (node.map_or(0, |node| node.value), 1 << (name % 64));
+            match (matches!(ask, Ask::Add(_)), before & bit != 0) {
+                (true, true) => refused(Refusal::NodeExists),
+                (false, false) => refused(Refusal::NoNode),
+                _ => (set_of(before ^ bit), Answer::Done),
+            }
+        }
     }
+}
+
+/// The node that stands for a set.
+pub(crate) fn set_of(names: u64) -> Option<Node> {
+    (names != 0).then_some(Node { value: names, version: 0 })
 }
 
 /// The operations that have happened: a bit for each.
@@ -296,6 +314,22 @@ mod tests {
         assert!(is_fine(&[created(), open, seen(10, (7, 0)), seen(20, (7, 0))]));
         assert!(!is_fine(&[created(), open, seen(10, (8, 1)), seen(20, (8, 2))]));
         assert!(!is_fine(&[created(), seen(2, (8, 1)), open]));
+    }
+
+    #[test]
+    fn sets_keep_each_name_once() {
+        let add = |session, times, answer| operation(session, times, Ask::Add(3), answer);
+        let remove = operation(1, (4, 5), Ask::Remove(3), Answer::Done);
+        let list = |at, names| {
+            let node = set_of(names).map(|node| (node.value, node.version));
+            read(2, (at, at + 1), true, node)
+        };
+        let twice = add(2, (2, 3), Answer::Refused(Refusal::NodeExists));
+        let first = add(1, (0, 1), Answer::Done);
+        assert!(is_fine(&[first, twice, remove, list(6, 0)]));
+        assert!(!is_fine(&[first, add(2, (2, 3), Answer::Done)]));
+        assert!(!is_fine(&[first, list(2, 0b1001)]));
+        assert!(!is_fine(&[first, remove, list(6, 0b1000)]));
     }
 
     #[test]
