@@ -48,15 +48,26 @@ impl Queue {
     /// # Errors
     /// [`ReadError`] if the queue cannot be read. A missing path is an empty queue.
     pub async fn contenders(&self) -> Result<Vec<Contender>, ReadError> {
+        Ok(self.first(usize::MAX).await?.0)
+    }
+
+    /// Lists the first contenders, at most `most` of them, and counts all: one listing and that many reads, in two round
+    /// trips, however long the queue is. Contenders that leave in between are counted, and left out.
+    ///
+    /// # Errors
+    /// As [`contenders`](Queue::contenders).
+    pub async fn first(&self, most: usize) -> Result<(Vec<Contender>, usize), ReadError> {
         let names = match self.client.children(&self.path).await {
             Ok((names, _)) => names,
-            Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(Vec::new()),
+            Err(ReadError::Rejected(Rejection::NoNode)) => return Ok((Vec::new(), 0)),
             Err(error) => return Err(error),
         };
-        let queue = self.filter.queue(names);
+        let mut queue = self.filter.queue(names);
+        let count = queue.len();
+        queue.truncate(most);
         let there = read_all(&self.client, &self.path, queue, |entry| &entry.name).await?;
         let contender = |(entry, data, stat)| Contender::new(&self.filter, entry, data, &stat);
-        Ok(there.into_iter().map(contender).collect())
+        Ok((there.into_iter().map(contender).collect(), count))
     }
 
     /// Follows the holders of the lock: at most one for an exclusive lock, all present readers for a
