@@ -16,6 +16,7 @@ use crate::{
     profile::Profile,
     render::complain,
     security::SecurityArgs,
+    shared::Shared,
 };
 
 /// Where a server is looked for by default.
@@ -62,8 +63,18 @@ impl ConnectArgs {
         self.connect_timeout = Some(own.min(limit));
     }
 
-    /// Makes a session. Its client asks busy servers again.
+    /// A session: that of the shell, or else a new one.
     pub(crate) async fn connect(&self) -> Result<Client, Failure> {
+        let Some(shared) = Shared::current() else { return self.fresh().await };
+        let client = shared.client().await;
+        if let Some(loss) = shared.loss() {
+            complain(&loss);
+        }
+        client
+    }
+
+    /// Makes a session. Its client asks busy servers again.
+    pub(crate) async fn fresh(&self) -> Result<Client, Failure> {
         let refusals = Arc::new(Refusals::default());
         let options = self.options()?.lease(self.lease).observer(refusals.clone());
         tokio::select! {
@@ -83,9 +94,16 @@ impl ConnectArgs {
     {
         let client = self.connect().await?;
         let result = work(client.clone()).await;
+        close(&client).await;
+        result
+    }
+}
+
+/// Closes a session, unless it is the shell's.
+pub(crate) async fn close(client: &Client) {
+    if Shared::current().is_none() {
         // The answer is known; that a server has not confirmed the end of the session does not change it.
         let _ = client.close().await;
-        result
     }
 }
 

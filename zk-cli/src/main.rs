@@ -9,6 +9,7 @@
 //! | `connection` | a session for one command |
 //! | `ask` | questions to single servers, without a session |
 //! | `log` | what is logged, and where |
+//! | `shared` | a session for several commands: those of a shell |
 //! | `profile` | settings of a connection that have a name |
 //! | `tree` | everything below a node |
 //! | `changes` | hearing that something below a node has changed |
@@ -40,6 +41,7 @@ mod profile;
 mod quota;
 mod render;
 mod security;
+mod shared;
 mod tree;
 
 use std::process::ExitCode;

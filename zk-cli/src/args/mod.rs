@@ -5,6 +5,7 @@
 //! | `locks` | commands on locks and elections |
 //! | `nodes` | commands on nodes |
 //! | `servers` | commands that start a server |
+//! | `screens` | commands for people in front of a terminal |
 //! | `others` | servers, and this program |
 //! | `help` | overviews, and topics that several subcommands share |
 
@@ -12,6 +13,8 @@ pub(crate) mod help;
 mod locks;
 mod nodes;
 mod others;
+#[cfg(unix)]
+mod screens;
 mod servers;
 
 use std::time::Duration;
@@ -33,6 +36,7 @@ pub(crate) use self::{
 pub(crate) use self::{
     locks::{ElectArgs, GuardArgs, JobArgs, LockArgs},
     nodes::WatchArgs,
+    screens::{ShellArgs, TopArgs},
     servers::{DemoArgs, ServeArgs},
 };
 use crate::{commands::Command, duration, security::SecurityArgs};

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     args::HealthArgs,
-    ask::{self, Question},
+    ask::{self, Asker, Question},
     exit::{Exit, Failure},
     render::{self, Lean, Table, printable},
 };
@@ -71,6 +71,11 @@ pub(crate) async fn run(args: HealthArgs) -> Result<Exit, Failure> {
         render::bytes(table(&report).as_bytes())?;
     }
     Ok(if report.healthy { Exit::Done } else { Exit::No })
+}
+
+/// Asks one server.
+pub(crate) async fn ask(asker: &Asker, server: &str) -> Answer {
+    read(asker.ask(server, QUESTION).await)
 }
 
 fn read(answer: ask::Answer) -> Answer {

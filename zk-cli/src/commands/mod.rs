@@ -14,9 +14,9 @@ mod elect;
 mod ephemerals;
 mod export;
 mod get;
-mod health;
+pub(crate) mod health;
 mod help;
-mod holders;
+pub(crate) mod holders;
 mod import;
 #[cfg(unix)]
 mod lock;
@@ -29,10 +29,14 @@ mod reconfig;
 mod serve;
 mod sessions;
 mod set;
+#[cfg(unix)]
+mod shell;
 mod stat;
 mod sync;
 #[cfg(unix)]
-mod watch;
+mod top;
+#[cfg(unix)]
+pub(crate) mod watch;
 mod whoami;
 
 use std::{
@@ -54,7 +58,7 @@ use crate::{
 };
 #[cfg(unix)]
 use crate::{
-    args::{DemoArgs, ElectArgs, GuardArgs, LockArgs, ServeArgs, WatchArgs},
+    args::{DemoArgs, ElectArgs, GuardArgs, LockArgs, ServeArgs, ShellArgs, TopArgs, WatchArgs},
     lock::guardian,
 };
 
@@ -99,6 +103,10 @@ pub(crate) enum Command {
     Sync(SyncArgs),
     /// Show the identities that servers know this client by
     Whoami(CommonArgs),
+    #[cfg(unix)]
+    Top(TopArgs),
+    #[cfg(unix)]
+    Shell(ShellArgs),
     #[cfg(unix)]
     Demo(DemoArgs),
     #[cfg(unix)]
@@ -146,6 +154,10 @@ pub(crate) async fn run(command: Command) -> Result<Exit, Failure> {
         Command::Sessions(args) => Box::pin(sessions::run(args)).await,
         Command::Reconfig(args) => Box::pin(reconfig::run(args)).await,
         Command::Sync(args) => Box::pin(sync::run(args)).await,
+        #[cfg(unix)]
+        Command::Shell(args) => Box::pin(shell::run(args)).await,
+        #[cfg(unix)]
+        Command::Top(args) => Box::pin(top::run(args)).await,
         #[cfg(unix)]
         Command::Demo(args) => Box::pin(demo::run(args)).await,
         #[cfg(unix)]

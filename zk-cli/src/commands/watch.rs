@@ -11,6 +11,7 @@ use zk_client::{
 
 use crate::{
     args::WatchArgs,
+    connection,
     exit::{Exit, Failure},
     lock::{
         job,
@@ -45,8 +46,7 @@ pub(crate) async fn run(args: WatchArgs) -> Result<Exit, Failure> {
         client = args.connect.connect() => client?,
     };
     let exit = follow(&args, &client, &mut signals).await;
-    // Its end changes nothing that was said.
-    let _ = client.close().await;
+    connection::close(&client).await;
     exit
 }
 

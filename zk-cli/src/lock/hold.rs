@@ -21,6 +21,7 @@ use crate::{
     args::JobArgs,
     exit::{Exit, Failure},
     render::complain,
+    shared::Shared,
 };
 
 /// What runs under a lock, and how it ends with that.
@@ -82,6 +83,10 @@ impl Terms<'_> {
 
 /// Closes the session, and with it whatever is held: for as long as servers may keep it.
 pub(crate) async fn closed(client: &Client, path: &str) {
+    // The shell's session goes on, and with it the deletion, ahead of all that is asked for after this.
+    if Shared::current().is_some() {
+        return;
+    }
     // The end of the session removes the node, if its deletion, which is on its way, has not.
     match client.close_within(client.session().timeout()).await {
         Ok(()) => {}

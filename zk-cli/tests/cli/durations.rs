@@ -10,7 +10,7 @@ const LENGTHS: [&str; 5] =
     ["0", "1ms", "3600", "18446744073709551615", "18446744073709551615years"];
 
 /// What stands in front of a duration, and behind it.
-const ROWS: [(&[&str], &[&str]); 10] = [
+const ROWS: [(&[&str], &[&str]); 12] = [
     (&["get", "/", "--session-timeout"], &[]),
     (&["get", "/", "--connect-timeout"], &[]),
     (&["create", "/kept", "--ttl"], &[]),
@@ -21,6 +21,8 @@ const ROWS: [(&[&str], &[&str]); 10] = [
     (&["elect", "--margin"], &["/e", "--", "true"]),
     (&["health", "--timeout"], &[]),
     (&["sessions", "--timeout"], &[]),
+    (&["top", "--interval"], &[]),
+    (&["top", "--timeout"], &[]),
 ];
 
 /// Those that run for the given time, or until they are stopped.

@@ -8,13 +8,23 @@ mod holders;
 mod lock;
 mod mistakes;
 mod nodes;
+#[cfg(target_os = "linux")]
+mod pictures;
 mod queue;
+#[cfg(target_os = "linux")]
+mod screen;
 mod security;
 mod serve;
 mod servers;
+#[cfg(target_os = "linux")]
+mod shell;
 mod signals;
 mod support;
 #[cfg(target_os = "linux")]
 mod terminal;
+#[cfg(target_os = "linux")]
+mod tmux;
+#[cfg(target_os = "linux")]
+mod top;
 mod trees;
 mod watch;

@@ -1,0 +1,35 @@
+//! Lines that are remembered from shell to shell.
+
+use std::{env, fs::DirBuilder, os::unix::fs::DirBuilderExt as _, path::PathBuf};
+
+/// Lines that are kept.
+pub(crate) const LINES_MAX: usize = 10_000;
+
+/// Where they are, if anywhere: a file in a folder that is there by then.
+pub(crate) fn file() -> Option<PathBuf> {
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state =
+        set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local").join("state")))?;
+    let folder = state.join("zk");
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
+    Some(folder.join("history"))
+}
+
+/// Whether a line is to be remembered: none that has a secret in it.
+pub(crate) fn is_kept(line: &str) -> bool {
+    let is_secret = |word: &str| word == "--auth" || word.starts_with("--auth=");
+    !line.trim().is_empty() && !line.starts_with(' ') && !line.split_whitespace().any(is_secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_remembered() {
+        assert!(is_kept("ls /a") && is_kept("get --auth-file f /a"));
+        for line in ["", " ls", "ls --auth digest:u:p /", "ls --auth=digest:u:p /"] {
+            assert!(!is_kept(line), "{line}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! `zk top`.
+
+use rustix::process::Signal;
+use zk_testkit::{
+    TestServer,
+    real::{Ensemble, Release},
+};
+
+use crate::{
+    screen::Screen,
+    support::{Running, World, run, zk},
+    tmux::Tmux,
+};
+
+const TOP: [&str; 3] = ["top", "--interval", "200ms"];
+
+#[tokio::test]
+async fn evicting_names_the_holder_and_asks() {
+    let world = World::new().await;
+    let holder =
+        world.lock(&["--description", "web-7 pid 4711"], "/locks/a", "echo held; read -r x");
+    let mut holder = holder;
+    holder.line().await;
+    let mut waiter =
+        world.lock(&["--description", "web-8 pid 4712"], "/locks/a", "echo held; read -r x");
+    world.queue_of("/locks/a", 2).await;
+    let mut screen = Screen::start(&world.server.connect_string(), &TOP, 30, 120);
+    screen.see("Queue of /locks/a: 1 holds, 1 waits").await;
+    screen
+        .until("holder, process, waiters", |text| {
+            let line = text.lines().find(|line| line.starts_with("/locks/a"));
+            line.is_some_and(|line| line.contains("web-7") && line.contains("4711"))
+        })
+        .await;
+
+    screen.press("e");
+    screen.see("Evict web-7 pid 4711 from /locks/a?").await;
+    screen.press("n");
+    screen.until("the question is gone", |text| !text.contains("Evict web-7")).await;
+    assert_eq!(world.queue_of("/locks/a", 2).await[0].description(), "web-7 pid 4711");
+
+    screen.press("e");
+    screen.see("Evict web-7 pid 4711 from /locks/a?").await;
+    screen.press("y");
+    screen.see("web-7 pid 4711 was evicted from /locks/a").await;
+    assert_eq!(holder.ended().await.code, Some(123));
+    assert_eq!(waiter.line().await, "held");
+    screen.see("Queue of /locks/a: 1 holds, 0 wait").await;
+    screen.press("q");
+    assert_eq!(screen.ended().await, Some(0));
+    assert!(screen.is_cooked() && !screen.screen().alternate_screen());
+    waiter.close_input();
+}
+
+#[tokio::test]
+async fn revoked_lock_is_given_back() {
+    let world = World::new().await;
+    let args = ["--revocable", "--description", "web-7 pid 4711"];
+    let mut holder = world.lock(&args, "/locks/a", "echo held; read -r x");
+    holder.line().await;
+    let mut screen = Screen::start(&world.server.connect_string(), &TOP, 30, 120);
+    screen.see("Queue of /locks/a: 1 holds").await;
+    // Chosen in the queue.
+    screen.press("\rr");
+    screen.see("Ask web-7 pid 4711 to give /locks/a back?").await;
+    screen.press("y");
+    screen.see("web-7 pid 4711 was asked for /locks/a").await;
+    assert_eq!(holder.ended().await.code, Some(123));
+}
+
+#[tokio::test]
+async fn stopped_member_and_lost_session_show() {
+    let args = ["serve", "--port", "0", "--members", "3", "--control"];
+    let mut serve = Running::start(zk("").args(args));
+    let servers = serve.line().await;
+    serve.line().await;
+    let mut screen = Screen::start(&servers, &TOP, 24, 130);
+    screen.see("3 of 3 serve").await;
+    screen.see("session 0x").await;
+    let session = screen.text();
+    let (_, session) = session.split_once("session ").unwrap();
+    let session = session.split_whitespace().next().unwrap().to_owned();
+    serve.tell(&format!("expire {session}")).await;
+    screen.see("1 lost before").await;
+    screen
+        .until("another session", |text| text.contains("session 0x") && !text.contains(&session))
+        .await;
+    serve.tell("stop 0").await;
+    screen.see("2 of 3 SERVE").await;
+    screen.see("DOWN").await;
+    serve.tell("start 0").await;
+    screen.see("3 of 3 serve").await;
+    screen.signal(Signal::TERM).await;
+    assert_eq!(screen.ended().await, Some(143));
+    assert!(screen.is_cooked() && !screen.screen().alternate_screen(), "{}", screen.text());
+}
+
+#[tokio::test]
+async fn tree_shows_data_and_watches_tell() {
+    let world = World::new().await;
+    world.run(["create", "--parents", "/app/config", "answer=42"]).await.ok();
+    let mut screen = Screen::start(&world.server.connect_string(), &TOP, 24, 100);
+    screen.press("2");
+    screen.see("▸ app").await;
+    screen.press("j\r");
+    screen.see("▸ config").await;
+    screen.press("j");
+    screen.see("answer=42").await;
+    screen.press("w3");
+    screen.see("watching /app/config").await;
+    world.run(["set", "/app/config", "answer=43"]).await.ok();
+    screen.see("written  /app/config").await;
+    screen.press("2");
+    screen.see("answer=43").await;
+    screen.press("?");
+    screen.see("evict: take").await;
+}
+
+#[tokio::test]
+async fn thousands_of_children_and_a_tiny_screen() {
+    let world = World::new().await;
+    world.client.create("/many", b"").await.unwrap();
+    for chunk in (0..3_000).collect::<Vec<_>>().chunks(500) {
+        let cork = world.client.cork();
+        let made: Vec<_> =
+            chunk.iter().map(|n| cork.create(&format!("/many/n{n:05}"), b"").submit()).collect();
+        drop(cork);
+        for made in made {
+            made.await.unwrap();
+        }
+    }
+    let mut screen = Screen::start(&world.server.connect_string(), &TOP, 9, 40);
+    // More nodes than one search looks at.
+    screen.see("zk top /").await;
+    screen.press("2");
+    screen.see("▸ many").await;
+    screen.press("j\r");
+    screen.see("▸ n00000").await;
+    screen.press("G");
+    screen.see("\n/zookeeper").await;
+    screen.press("k");
+    screen.see("n02999").await;
+    screen.press("q");
+    assert_eq!(screen.ended().await, Some(0));
+    let once = world.run(["top", "--once"]).await;
+    assert!(once.stdout.contains("only the first 2000 nodes searched"), "{once:?}");
+}
+
+#[tokio::test]
+async fn one_frame_tells_scripts_what_is_down() {
+    let ensemble = Ensemble::start(Release::V3_9).await.unwrap();
+    let servers = ensemble.connect_string();
+    let mut holder = Running::start(zk(&servers).args([
+        "elect",
+        "/elections/main",
+        "--",
+        "sh",
+        "-c",
+        "echo led; read -r x",
+    ]));
+    holder.line().await;
+    let once = run(zk(&servers).args(TOP).env("COLUMNS", "120")).await;
+    assert_eq!((once.code, &*once.stderr), (Some(0), ""), "{once:?}");
+    assert!(once.stdout.contains("3 of 3 serve") && !once.stdout.contains('\x1b'), "{once:?}");
+    let line = once.stdout.lines().find(|line| line.starts_with("/elections/main"));
+    assert!(line.is_some_and(|line| line.contains("election")), "{}", once.stdout);
+    let follower = ensemble.followers().await[0];
+    ensemble.kill(follower).await.unwrap();
+    let once = run(zk(&servers).args(TOP).arg("--once")).await;
+    assert_eq!(once.code, Some(1), "{once:?}");
+    assert!(once.stdout.contains("2 of 3 SERVE") && once.stdout.contains("DOWN"), "{once:?}");
+    holder.close_input();
+}
+
+#[tokio::test]
+async fn without_servers_it_says_why() {
+    let once = run(zk("127.0.0.1:1").args(TOP).args(["--connect-timeout", "200ms"])).await;
+    assert_eq!(once.code, Some(69), "{once:?}");
+    assert!(once.stdout.contains("NO SESSION") && once.stdout.contains("refused"), "{once:?}");
+}
+
+#[tokio::test]
+async fn top_in_tmux_leaves_the_screen_as_it_was() {
+    let server = TestServer::start().await.unwrap();
+    let (zk, servers) = (env!("CARGO_BIN_EXE_zk"), server.connect_string());
+    let line = format!("echo before; {zk} top --server {servers}; echo behind $?; read -r x");
+    let tmux = Tmux::start(&line, 100, 24).await;
+    let screen = tmux.see("1 of 1 serve, alone").await;
+    assert!(!screen.contains("before"), "{screen}");
+    tmux.press(&["?"]).await;
+    tmux.see("evict: take").await;
+    tmux.press(&["Escape", "q"]).await;
+    let screen = tmux.see("behind 0").await;
+    assert!(screen.starts_with("before\n"), "{screen}");
+}
