@@ -39,6 +39,19 @@ impl Chance {
         range.start + self.draw() % (range.end - range.start)
     }
 
+    /// Each of these so many times, in any order.
+    ///
+    /// # Panics
+    /// There are more of them than a machine has room for.
+    pub fn shuffled<T: Clone>(&mut self, kinds: &[T], times: usize) -> Vec<T> {
+        let mut all: Vec<T> = kinds.iter().cycle().take(kinds.len() * times).cloned().collect();
+        for last in (1..all.len()).rev() {
+            let end = u64::try_from(last + 1).expect("it is an index");
+            all.swap(last, usize::try_from(self.of(0..end)).expect("it is below an index"));
+        }
+        all
+    }
+
     /// SplitMix64.
     const fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -11,8 +11,18 @@ use tokio::{task::JoinSet, time::timeout};
 use zk_locks::{Client, Election};
 use zk_testkit::real::{Server, Wanted};
 
-const ROUNDS: u64 = 12;
+/// How often each trouble comes up.
+const TIMES: usize = 3;
 const QUEUE: &str = "/scheduler/queue";
+
+/// What happens to the leader.
+#[derive(Clone, Debug)]
+enum Trouble {
+    Killed,
+    AskedToEnd,
+    Stopped,
+    Deposed,
+}
 
 struct Scheduler {
     program: Program,
@@ -82,18 +92,18 @@ async fn one_leads_is_ready_and_ticks() {
     }
 
     let mut former = 0;
-    for round in 0..ROUNDS {
+    use Trouble::{AskedToEnd, Deposed, Killed, Stopped};
+    for trouble in chance.shuffled(&[Killed, AskedToEnd, Stopped, Deposed], TIMES) {
         let (leader, token) = leader_after(&schedulers, former).await;
         former = token;
-        jobs_beyond(&zk, jobs(&zk).await.len() + 3).await;
-        // Each kind of trouble comes up, the order is drawn.
-        match (round + chance.of(0..2)) % 4 {
-            0 => schedulers[leader].program.kill().await,
-            1 => {
+        more_jobs(&zk, 3).await;
+        match trouble {
+            Killed => schedulers[leader].program.kill().await,
+            AskedToEnd => {
                 schedulers[leader].program.terminate();
                 assert!(schedulers[leader].program.ended().await.success());
             }
-            2 => {
+            Stopped => {
                 schedulers[leader].program.pause();
                 leader_after(&schedulers, former).await;
                 schedulers[leader].program.resume();
@@ -101,7 +111,7 @@ async fn one_leads_is_ready_and_ticks() {
                 let answer = get(&schedulers[leader].address, "/ready").await.unwrap();
                 assert_eq!(answer.0, 503, "{answer:?}");
             }
-            _ => {
+            Deposed => {
                 schedulers[leader].program.pause();
                 answers.lock().unwrap().deposed.insert(token);
                 let queue = Election::new(&zk, "/scheduler/election").queue();
@@ -109,7 +119,7 @@ async fn one_leads_is_ready_and_ticks() {
                 assert_eq!(first.token.get(), token);
                 assert!(queue.evict(&first).await.unwrap());
                 // Its session has not ended when it goes on, in the middle of its next tick.
-                jobs_beyond(&zk, jobs(&zk).await.len() + 1).await;
+                more_jobs(&zk, 1).await;
                 schedulers[leader].program.resume();
             }
         }
@@ -159,7 +169,10 @@ async fn jobs(zk: &Client) -> Vec<u64> {
     ticks
 }
 
-async fn jobs_beyond(zk: &Client, count: usize) {
-    until("more ticks", async || (zk.children(QUEUE).await.ok()?.0.len() >= count).then_some(()))
-        .await;
+/// Waits for some more ticks.
+async fn more_jobs(zk: &Client, more: usize) {
+    // The first leader has yet to create the queue.
+    let count = async || Some(zk.children(QUEUE).await.ok()?.0.len());
+    let before = count().await.unwrap_or_default();
+    until("more ticks", async || count().await.filter(|count| *count >= before + more)).await;
 }

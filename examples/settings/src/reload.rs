@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use zk_client::{Cache, Client, ConnectOptions, Error, Interruption, Supervise};
 
 /// What can be set. Whatever does not fit is refused as a whole: types are the place for bounds.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     pub(crate) greeting: String,
@@ -61,8 +61,12 @@ impl LastGood {
     fn offer(&self, text: &[u8]) {
         match serde_json::from_slice::<Settings>(text) {
             Ok(settings) => {
+                let settings = Some(Arc::new(settings));
+                if *self.settings.borrow() == settings {
+                    return;
+                }
                 println!("goes by {}", String::from_utf8_lossy(text));
-                self.settings.send_replace(Some(Arc::new(settings)));
+                self.settings.send_replace(settings);
                 if let Err(error) = self.save(text) {
                     println!("cannot write {}: {error}", self.file.display());
                 }
