@@ -133,6 +133,9 @@ pub(crate) const RECIPES: &[Scene] = list! {
     "Queue::contenders", Needs::HeldFor(9), |props| {
         plain(props.lock.queue().contenders().await)
     }
+    "Queue::first", Needs::HeldFor(9), |props| {
+        plain(props.lock.queue().first(1).await)
+    }
     "Queue::revoke", Needs::Guard, |props| {
         let queue = props.lock.queue();
         let contenders = queue.contenders().await.map_err(text)?;
