@@ -4,8 +4,8 @@
 use std::{
     io::{self, BufRead as _, Write as _},
     os::unix::process::CommandExt as _,
-    process::{ChildStdin, Command, Stdio},
-    thread::sleep,
+    process::{Child, ChildStdin, Command, Stdio},
+    thread::{sleep, spawn},
     time::{Duration, Instant},
 };
 
@@ -31,7 +31,10 @@ const DONE: &str = "done";
 
 /// A process that ends a command when this process has died without doing it.
 #[derive(Debug)]
-pub(crate) struct Guardian(ChildStdin);
+pub(crate) struct Guardian {
+    process: Child,
+    input: ChildStdin,
+}
 
 impl Guardian {
     /// Starts it, with the time that the command is to have from being asked to end to being killed.
@@ -45,9 +48,9 @@ impl Guardian {
         command.arg0(NAME).args(["guard", &grace.as_millis().to_string()]);
         // Not in the group of this process, which Ctrl-C is for; standard output may be read to its end.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null());
-        let mut child = command.spawn()?;
-        let input = child.stdin.take().ok_or_else(|| io::Error::other("no pipe to it"))?;
-        Ok(Self(input))
+        let mut process = command.spawn()?;
+        let input = process.stdin.take().ok_or_else(|| io::Error::other("no pipe to it"))?;
+        Ok(Self { process, input })
     }
 
     /// Tells it which process to end, with its group if that is its own.
@@ -56,13 +59,17 @@ impl Guardian {
             Group::Own => "group",
             Group::Ours => "process",
         };
-        writeln!(self.0, "{what} {}", pid.as_raw_pid())
+        writeln!(self.input, "{what} {}", pid.as_raw_pid())
     }
 
     /// Tells it that the command has ended.
     pub(crate) fn dismiss(mut self) {
         // It is gone itself if it does not hear it.
-        let _ = writeln!(self.0, "{DONE}");
+        let _ = writeln!(self.input, "{DONE}");
+        drop(self.input);
+        // A shell has many of them, one after the other.
+        let mut process = self.process;
+        spawn(move || process.wait());
     }
 }
 

@@ -74,6 +74,11 @@ fn typed(server: &str, state: &Path) -> Screen {
     })
 }
 
+/// Waits for a prompt behind all else: what is typed before that is for whatever reads it then.
+async fn prompted(screen: &mut Screen, prompt: &str) {
+    screen.until(prompt, |text| text.trim_end().ends_with(prompt)).await;
+}
+
 #[tokio::test]
 async fn tab_completes_commands_options_and_paths() {
     let world = World::new().await;
@@ -91,8 +96,7 @@ async fn tab_completes_commands_options_and_paths() {
     screen.see("zk:/locks> stat a\\ report").await;
     screen.press("--js\t\r");
     screen.see("\"path\":\"/locks/a report\"").await;
-    // Before that the end of input is the terminal's, and for whatever reads it then.
-    screen.until("the prompt", |text| text.trim_end().ends_with("zk:/locks>")).await;
+    prompted(&mut screen, "zk:/locks>").await;
     screen.press("\x04");
     assert_eq!(screen.ended().await, Some(0));
     assert!(screen.is_cooked());
@@ -107,8 +111,10 @@ async fn lines_are_remembered_but_no_secrets() {
     screen.see("zk:/> ").await;
     screen.press("ls --auth digest:ann:sesame /\r");
     screen.see("zookeeper").await;
+    prompted(&mut screen, "zk:/>").await;
     screen.press("create /first\r");
-    screen.see("/first\nzk:/> ").await;
+    screen.see("\n/first\n").await;
+    prompted(&mut screen, "zk:/>").await;
     screen.press("\x04");
     assert_eq!(screen.ended().await, Some(0));
     let kept = std::fs::read_to_string(state.path().join("zk/history")).unwrap();
@@ -128,11 +134,11 @@ async fn interrupt_ends_the_command_not_the_shell() {
     screen.press("watch /\r");
     screen.see("watching /").await;
     screen.press("\x03");
-    screen.until("another prompt", |text| text.matches("zk:/> ").count() == 2).await;
-    screen.press("lock /l -- sh -c 'echo held; sleep 1000'\r");
+    prompted(&mut screen, "^C\nzk:/>").await;
+    screen.press("lock /l -- sh -c 'echo held; exec sleep 1000'\r");
     screen.until("the lock", |text| text.lines().any(|line| line == "held")).await;
     screen.press("\x03");
-    screen.until("the next prompt", |text| text.matches("zk:/> ").count() == 3).await;
+    prompted(&mut screen, "held\n^C\nzk:/>").await;
     screen.press("holders /l\r");
     screen.see("no holder, no waiters").await;
 }
@@ -145,6 +151,7 @@ async fn lost_session_is_reported_and_replaced() {
     screen.see("zk:/> ").await;
     screen.press("whoami\r");
     screen.see("ip:127.0.0.1").await;
+    prompted(&mut screen, "zk:/>").await;
     let sessions: Vec<SessionId> = server.sessions();
     assert_eq!(sessions.len(), 1, "{sessions:?}");
     server.expire(sessions[0]);

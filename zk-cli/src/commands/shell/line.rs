@@ -141,7 +141,8 @@ pub(crate) fn read(text: &str, place: &Place, inherited: &Inherited) -> Line {
                     (OsString::from(name), words.iter().skip(1).map(OsString::from));
                 let words = [first].into_iter().chain(inherited.0.iter().cloned()).chain(others);
                 match grammar(place).try_get_matches_from(words) {
-                    Ok(matches) => command(name, &matches, false),
+                    // What renews the lease is the session's own.
+                    Ok(matches) => command(name, &matches, is_said(its, "lease")),
                     Err(error) => Line::Told(error),
                 }
             }
@@ -169,9 +170,14 @@ fn has_connection(matches: &ArgMatches) -> bool {
 
 /// Whether the line itself says something about the connection.
 fn is_apart(matches: &ArgMatches) -> bool {
-    let is_said = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     has_connection(matches)
-        && connection().get_arguments().any(|arg| is_said(arg.get_id().as_str()))
+        && connection().get_arguments().any(|arg| is_said(matches, arg.get_id().as_str()))
+}
+
+/// Whether the line itself has this option, if the command has.
+fn is_said(matches: &ArgMatches, id: &str) -> bool {
+    matches.try_contains_id(id).is_ok()
+        && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
 #[cfg(test)]
@@ -236,6 +242,10 @@ mod tests {
         let Command::Ls(args) = *command else { panic!("{command:?}") };
         assert_eq!(args.common.connect.server.as_deref(), Some("c:3"));
         assert_eq!(args.common.connect.connect_timeout, None);
+        let line = read("lock --lease connection /l -- true", &place, &inherited);
+        let Line::Command { command, is_apart: true } = line else { panic!("{line:?}") };
+        let Command::Lock(args) = *command else { panic!("{command:?}") };
+        assert_eq!(args.connect.server.as_deref(), Some("a:1,b:2"));
         // Its option of that name is another one.
         let line = read("demo", &place, &inherited);
         assert!(matches!(line, Line::Command { is_apart: false, .. }), "{line:?}");
