@@ -90,6 +90,16 @@ struct Search {
     changed: Condvar,
 }
 
+/// A thread at work. One that panics is not waited for by the others.
+struct Busy<'a>(&'a Search);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.work().busy -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
 #[derive(Default)]
 struct Work {
     /// Runs to begin with these steps, by the number of their faults: those with few go first.
@@ -114,12 +124,9 @@ impl Search {
                 .start_paused(true)
                 .build()
                 .expect("it needs nothing");
+            let _busy = Busy(self);
             runtime.block_on(unconstrained(self.run(path)));
-            let mut work = self.work();
-            work.busy -= 1;
-            work.counts.runs += 1;
-            drop(work);
-            self.changed.notify_all();
+            self.work().counts.runs += 1;
         }
     }
 
