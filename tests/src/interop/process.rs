@@ -6,9 +6,14 @@ use std::{
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::time::sleep;
+
+/// Between two looks at a process that is to end.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A contender's process, which is killed when this is dropped.
 ///
@@ -74,6 +79,27 @@ impl Process {
     /// The operating system refuses.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
+    }
+
+    /// Waits for its end until `limit` after `begun`; returns what is wrong with that end, if anything is.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub async fn trouble_in_the_end(
+        &mut self,
+        begun: Instant,
+        limit: Duration,
+    ) -> io::Result<Option<String>> {
+        let mut status = self.ended()?;
+        while status.is_none() && begun.elapsed() < limit {
+            sleep(LOOK).await;
+            status = self.ended()?;
+        }
+        Ok(match status {
+            Some(status) if status.success() => None,
+            Some(status) => Some(format!("ended with {status}")),
+            None => Some("has not come to its end".to_owned()),
+        })
     }
 
     /// The last lines that it, or one before it, has written.

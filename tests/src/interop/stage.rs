@@ -269,16 +269,8 @@ impl<'a> Stage<'a> {
         let begun = Instant::now();
         let mut stuck = Vec::new();
         for slot in &mut self.slots {
-            let mut status = slot.process.ended()?;
-            while status.is_none() && begun.elapsed() < END_LIMIT {
-                sleep(LOOK).await;
-                status = slot.process.ended()?;
-            }
-            match status {
-                Some(status) if status.success() => {}
-                Some(status) => stuck.push(slot.told(&format!("ended with {status}"))),
-                None => stuck.push(slot.told("has not come to its end")),
-            }
+            let trouble = slot.process.trouble_in_the_end(begun, END_LIMIT).await?;
+            stuck.extend(trouble.map(|trouble| slot.told(&trouble)));
         }
         // Killed contenders' nodes go with their sessions.
         let queues = self.options.scenario.queues(&self.path);

@@ -211,15 +211,8 @@ impl Processes {
         }
         let begun = Instant::now();
         for slot in &mut self.slots {
-            let mut status = slot.process.ended()?;
-            while status.is_none() && begun.elapsed() < END_LIMIT {
-                sleep(LOOK).await;
-                status = slot.process.ended()?;
-            }
-            match status {
-                Some(status) if status.success() => {}
-                Some(status) => report.violation(slot.told(&format!("ended with {status}"))),
-                None => report.violation(slot.told("has not come to its end")),
+            if let Some(trouble) = slot.process.trouble_in_the_end(begun, END_LIMIT).await? {
+                report.violation(slot.told(&trouble));
             }
         }
         for crash in &self.crashed {
