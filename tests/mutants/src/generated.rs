@@ -162,10 +162,11 @@ fn placed(text: &str) -> Vec<Placed> {
             }
             rest.split_once(')')?.0.parse().ok()
         });
-        if let Some(last) = placed.last_mut().filter(|last| last.own.end == usize::MAX)
-            && (number.is_some() || content == "} else {")
-        {
-            last.own.end = line;
+        if number.is_some() || content == "} else {" {
+            let open = placed.last_mut().filter(|last| last.own.end == usize::MAX);
+            if let Some(last) = open {
+                last.own.end = line;
+            }
         }
         if let Some(number) = number {
             let (function, own) = (line..usize::MAX, line..usize::MAX);

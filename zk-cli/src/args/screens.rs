@@ -48,24 +48,27 @@ pub(crate) struct TopArgs {
 
 /// Take commands at a prompt, in one session
 ///
-/// The words are those of the command line, without zk in front: `ls -l /locks`, `holders report`. Paths may be
-/// relative to a node that is entered with `cd`; `.` and `..` are what they are elsewhere. Words are quoted as for
-/// a shell; lines that begin with # are passed over.
+/// The words are those of the command line, without zk in front: `ls -l /locks`,
+/// `holders report`. Paths may be relative to a node that is entered with `cd`;
+/// `.` and `..` are what they are elsewhere. Words are quoted as for a shell;
+/// lines that begin with # are passed over.
 ///
 /// Besides there are:
-///   cd [PATH]  enter a node [default: /]
+///   cd PATH    enter a node; without PATH, the root
 ///   pwd        print which one that is
 ///   exit       end the shell, as Ctrl-D does
 ///
-/// Tab completes commands, options and paths of nodes. Lines are remembered in zk/history among one's own state
-/// ($XDG_STATE_HOME, ~/.local/state), but for those that begin with a space or name an identity. Ctrl-C gives up
-/// the line, or the command that runs.
+/// Tab completes commands, options and paths of nodes. Lines are remembered in
+/// zk/history below $XDG_STATE_HOME (~/.local/state), but for those that begin
+/// with a space or name an identity. Ctrl-C gives up the line, or the command
+/// that runs.
 ///
-/// All commands share a session. One that is lost is replaced, which is said. A line that names servers, or other
-/// options of the connection, has a session of its own.
+/// All commands share a session. One that is lost is replaced, with a message.
+/// A line that names servers, or other options of the connection, has a session
+/// of its own.
 ///
-/// If standard input is no terminal, it is a script: the first command that fails ends it, and its exit code is the
-/// shell's.
+/// If standard input is no terminal, it is a script: the first command that fails
+/// ends it, and its exit code is the shell's.
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ShellArgs {
