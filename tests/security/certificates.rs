@@ -11,12 +11,13 @@ use tokio::{
 };
 
 use zk_client::{
-    AclList, Client, ConnectError, ConnectOptions, Id, LinkError, Perms, TlsFault, TlsOptions,
+    AclList, Client, ConnectError, ConnectOptions, Id, LinkError, Perms, ReadError, Rejection,
+    TlsFault, TlsOptions,
 };
 use zk_testkit::{
-    TestServer,
     real::{Release, Server},
-    tls::{Authority, Blemish, ClientAuth, Issued, TlsFront},
+    server::{Config, Listening, Member},
+    tls::{Authority, Blemish, ClientAuth, Issued, ServerTls},
 };
 
 /// How long clients try that are not let in. Only failures wait for it.
@@ -24,8 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The servers that the matrix is tried on: one of each kind, showing this certificate.
 enum Shown {
-    Front(TlsFront, TestServer),
-    Real(Server),
+    InProcess { server: Listening, secured: SocketAddr },
+    Real(Box<Server>),
 }
 
 impl Shown {
@@ -33,26 +34,30 @@ impl Shown {
         match real {
             Some(release) => {
                 let server = Server::builder().release(release).secure(certificate, clients);
-                Self::Real(server.start().await.unwrap())
+                Self::Real(Box::new(server.start().await.unwrap()))
             }
             None => {
-                let server = TestServer::start().await.unwrap();
-                let front = TlsFront::start(server.proxy().addr(), certificate, clients);
-                Self::Front(front.await.unwrap(), server)
+                let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+                let mut config = Config::default();
+                config.x509 = true;
+                let mut server = Listening::start(config, &[any]).await.unwrap();
+                let tls = ServerTls::issued(certificate, clients);
+                let secured = server.secure(Member(0), any, &tls).await.unwrap();
+                Self::InProcess { server, secured }
             }
         }
     }
 
     fn addr(&self) -> SocketAddr {
         match self {
-            Self::Front(front, _) => front.addr(),
+            Self::InProcess { secured, .. } => *secured,
             Self::Real(server) => server.secure_addr().unwrap(),
         }
     }
 
     fn plain_addr(&self) -> SocketAddr {
         match self {
-            Self::Front(_, server) => server.proxy().addr(),
+            Self::InProcess { server, .. } => server.addrs()[0],
             Self::Real(server) => server.addr(),
         }
     }
@@ -114,11 +119,16 @@ async fn both_certificates_are_verified() {
             let tls = trusting(&authority).identity_pem(me.chain, me.key);
             let zk = connect(host, shown.addr(), tls).await.unwrap();
             zk.create(&format!("/{host}"), b"x").await.unwrap();
-            if real.is_some() {
-                let acl = AclList::from_iter([Id::x509("CN=ann").may(Perms::ALL)]);
-                zk.create(&format!("/{host}-own"), b"x").acl(&acl).await.unwrap();
-                zk.get(&format!("/{host}-own")).await.unwrap();
-            }
+            let path = format!("/{host}-own");
+            let acl = AclList::from_iter([Id::x509("CN=ann").may(Perms::ALL)]);
+            zk.create(&path, b"x").acl(&acl).await.unwrap();
+            zk.get(&path).await.unwrap();
+            let other = authority.client("bob");
+            let tls = trusting(&authority).identity_pem(other.chain, other.key);
+            let bob = connect(host, shown.addr(), tls).await.unwrap();
+            let refused = ReadError::Rejected(Rejection::NoAuth);
+            assert_eq!(bob.get(&path).await.unwrap_err(), refused, "{real:?}");
+            bob.close().await.unwrap();
             zk.close().await.unwrap();
         }
     })

@@ -25,6 +25,20 @@ impl Identities {
         Self { ids: vec![id], is_super: false }
     }
 
+    /// The client has shown a certificate.
+    pub(super) fn certify(&mut self, subject: &str) {
+        self.push(Id { scheme: "x509".into(), id: subject.into() });
+    }
+
+    /// The client has proved to be this user.
+    pub(super) fn prove(&mut self, user: &str) {
+        self.push(Id { scheme: "sasl".into(), id: user.into() });
+    }
+
+    pub(super) fn has_proved(&self) -> bool {
+        self.named("sasl").next().is_some()
+    }
+
     /// Takes credentials. Refused: the connection must end.
     pub(super) fn add(
         &mut self,
@@ -85,6 +99,8 @@ impl Identities {
                 let net = java::string(wanted.id.as_bytes());
                 self.named("ip").any(|id| in_net(&java::string(id.id.as_bytes()), &net))
             }
+            // Whoever is called so may do what others may.
+            "sasl" => self.named("sasl").any(|id| id.id == wanted.id || id.id.lossy() == "super"),
             scheme => self.named(scheme).any(|id| id.id == wanted.id),
         }
     }
@@ -95,8 +111,7 @@ impl Identities {
 
     /// A list as it is stored: without duplicates, with `auth` replaced by the creator's identities.
     ///
-    /// `ipv6`: whether it may name IPv6 addresses.
-    pub(super) fn settle(&self, wanted: &AclList, ipv6: bool) -> Result<AclList, ErrorCode> {
+    pub(super) fn settle(&self, wanted: &AclList, schemes: Schemes) -> Result<AclList, ErrorCode> {
         let mut settled: Vec<Acl> = Vec::new();
         let mut seen: Vec<Acl> = Vec::new();
         for acl in wanted {
@@ -108,12 +123,17 @@ impl Identities {
             return Err(ErrorCode::INVALID_ACL);
         }
         for acl in seen {
-            self.settle_one(acl, &mut settled, ipv6)?;
+            self.settle_one(acl, &mut settled, schemes)?;
         }
         Ok(settled.into_iter().collect())
     }
 
-    fn settle_one(&self, acl: Acl, settled: &mut Vec<Acl>, ipv6: bool) -> Result<(), ErrorCode> {
+    fn settle_one(
+        &self,
+        acl: Acl,
+        settled: &mut Vec<Acl>,
+        schemes: Schemes,
+    ) -> Result<(), ErrorCode> {
         if acl.id.id.is_null()
             && matches!(&*java::string(acl.id.scheme.as_bytes()), "world" | "digest" | "ip")
         {
@@ -123,14 +143,17 @@ impl Identities {
         let valid = match &*java::string(acl.id.scheme.as_bytes()) {
             "world" => id == "anyone",
             "auth" => {
-                let mine = self.named("digest").map(|id| Acl { perms: acl.perms, id: id.clone() });
+                let mine = self.ids.iter().filter(|id| is_proof(id));
+                let mine = mine.map(|id| Acl { perms: acl.perms, id: id.clone() });
                 let before = settled.len();
                 settled.extend(mine);
                 return (settled.len() > before).then_some(()).ok_or(ErrorCode::INVALID_ACL);
             }
             // As Java splits: what is empty at the end does not count.
             "digest" => id.trim_end_matches(':').split(':').count() == 2,
-            "ip" => parse_net(&id).is_some_and(|(address, _)| address.is_ipv4() || ipv6),
+            "ip" => parse_net(&id).is_some_and(|(address, _)| address.is_ipv4() || schemes.ipv6),
+            "sasl" => schemes.sasl,
+            "x509" => schemes.x509 && id.contains('='),
             _ => false,
         };
         if !valid {
@@ -139,6 +162,20 @@ impl Identities {
         settled.push(acl);
         Ok(())
     }
+}
+
+/// What access control lists can name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Schemes {
+    /// IPv6 addresses.
+    pub(super) ipv6: bool,
+    pub(super) sasl: bool,
+    pub(super) x509: bool,
+}
+
+/// Whether an identity is more than where a client comes from.
+fn is_proof(id: &Id) -> bool {
+    matches!(&*java::string(id.scheme.as_bytes()), "digest" | "sasl" | "x509")
 }
 
 /// Whether an entry stands in a list. Servers stumble over null where they have to look that closely.

@@ -7,7 +7,7 @@ use zk_proto::{
     ErrorCode, OpCode, SessionId, Stat, Time, Zxid, dispatch,
     request::{
         Create2Response, CreateRequest, CreateResponse, CreateTtlRequest, DeleteRequest,
-        ReconfigRequest, SetAclRequest, SetAclResponse, SetDataResponse, SyncResponse,
+        SetAclRequest, SetAclResponse, SetDataResponse, SyncResponse,
     },
 };
 
@@ -37,8 +37,11 @@ impl Ensemble {
         if op == OpCode::MULTI {
             return self.commit_multi(now, leader, author, body);
         }
+        if op == OpCode::RECONFIG {
+            return self.reconfigure(now, leader, author, body);
+        }
         // What cannot be read has no place in history, as long as that is decided first.
-        let is_early = op == OpCode::RECONFIG || !quirks::garbage_has_zxids(self.config.release);
+        let is_early = !quirks::garbage_has_zxids(self.config.release);
         if is_early && !is_readable(op, body) {
             return Answer { zxid: self.zxid, result: Err(ErrorCode::MARSHALLING_ERROR.into()) };
         }
@@ -255,9 +258,6 @@ fn prepare(case: &Case<'_>, op: OpCode, body: &Bytes) -> Result<Txn, ErrorCode> 
         }
         OpCode::SET_DATA => case.set_data(&decode(body)?),
         OpCode::SET_ACL => case.set_acl(&java::request(body)?),
-        OpCode::RECONFIG => {
-            decode::<ReconfigRequest<'_>>(body).and(Err(ErrorCode::RECONFIG_DISABLED))
-        }
         _ => Err(ErrorCode::UNIMPLEMENTED),
     }
 }

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use crate::release::Release;
 
@@ -26,6 +26,18 @@ pub struct Config {
     pub enforce_quota: bool,
     /// `DigestAuthenticationProvider.superDigest`: the identity that may do everything, as `user:base64(sha1(…))`.
     pub super_digest: Option<String>,
+    /// Whether clients can change which servers belong to the ensemble (`reconfigEnabled`).
+    pub reconfig: bool,
+    /// The ensemble's configuration, as lines such as `server.1=host:2888:3888:participant;2181`: server 1 is the first
+    /// member. Without lines every member votes. A member that no line names follows without a vote, and lines that cannot be
+    /// read name none.
+    pub servers: Vec<String>,
+    /// Users and passwords for SASL's `DIGEST-MD5`; without users there is no SASL.
+    pub sasl_users: BTreeMap<String, String>,
+    /// Whether access control lists can name certificates (`authProvider.x509`), as they can where TLS is set up.
+    pub x509: bool,
+    /// Whether only clients with a SASL identity are served (`enforce.auth.schemes=sasl`).
+    pub enforce_sasl: bool,
     /// How often containers and nodes with a time to live are looked at.
     pub container_check_interval: Duration,
     /// How long a new leader takes to be found.
@@ -34,6 +46,8 @@ pub struct Config {
     pub sync_limit: Duration,
     /// How far each follower lags behind what is committed.
     pub lag: Duration,
+    /// How long what servers that [listen](super::Listening) say takes to reach a client.
+    pub latency: Duration,
     /// Wall-clock time at [`zk_proto::Time::ZERO`], in milliseconds since 1970.
     pub epoch_millis: i64,
     /// Whether to remember every transaction, for tests that replay history.
@@ -55,10 +69,16 @@ impl Default for Config {
             extended_types: false,
             enforce_quota: false,
             super_digest: None,
+            reconfig: false,
+            servers: Vec::new(),
+            sasl_users: BTreeMap::new(),
+            x509: false,
+            enforce_sasl: false,
             container_check_interval: Duration::from_secs(60),
             election: Duration::from_millis(300),
             sync_limit: Duration::from_secs(10),
             lag: Duration::ZERO,
+            latency: Duration::ZERO,
             epoch_millis: 1_700_000_000_000,
             keep_history: false,
             seed: 0,

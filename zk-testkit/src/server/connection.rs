@@ -9,7 +9,7 @@ use zk_proto::{
     jute::Encode,
 };
 
-use super::acl::Identities;
+use super::{acl::Identities, sasl::Exchange};
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,7 @@ pub(super) enum Queued {
 pub(super) struct Connection {
     pub(super) member: usize,
     pub(super) identities: Identities,
+    pub(super) sasl: Exchange,
     pub(super) phase: Phase,
     pub(super) inbound: BytesMut,
     pub(super) outbound: BytesMut,
@@ -59,6 +60,7 @@ impl Connection {
         Self {
             member,
             identities: Identities::new(peer),
+            sasl: Exchange::Start,
             phase: Phase::Fresh,
             inbound: BytesMut::new(),
             outbound: BytesMut::new(),

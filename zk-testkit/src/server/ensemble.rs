@@ -13,6 +13,7 @@ use super::{
     Config, Conn, Member,
     connection::Connection,
     member::Replica,
+    membership::{Membership, number},
     quirks,
     sessions::{Session, Sessions},
     tree::Tree,
@@ -53,6 +54,9 @@ pub enum Output {
 pub struct Ensemble {
     pub(super) config: Config,
     pub(super) members: Vec<Replica>,
+    pub(super) membership: Membership,
+    /// Whether it is a server that has never heard of others.
+    pub(super) standalone: bool,
     pub(super) conns: BTreeMap<Conn, Connection>,
     pub(super) sessions: Sessions,
     /// The member that decides, and the time from which it does.
@@ -64,6 +68,8 @@ pub struct Ensemble {
     pub(super) history: Vec<Committed>,
     /// When containers are looked at next.
     pub(super) reaping: Time,
+    /// Whether the leader has just been removed from the ensemble.
+    pub(super) steps_down: bool,
     /// Connections that have no session yet, by the time at which they must.
     pub(super) nameless: BTreeSet<(Time, Conn)>,
     /// Connections that may have something to be served.
@@ -71,6 +77,8 @@ pub struct Ensemble {
     /// The connection whose request is being decided.
     pub(super) serving: Option<Conn>,
     next_conn: u64,
+    /// What the nonces of SASL are made of.
+    pub(super) nonces: u64,
     /// Connections that have something to say, in the order in which they began to.
     talking: VecDeque<Conn>,
 }
@@ -80,22 +88,31 @@ impl Ensemble {
     #[must_use]
     pub fn new(config: Config) -> Self {
         let count = config.members.max(1);
-        let tree = Tree::new(quirks::has_config(config.release));
+        let membership = Membership::new(&config.servers, count);
+        let standalone = count == 1 && config.servers.is_empty();
+        // A server on its own has the node, but nothing to say in it.
+        let listed = if standalone { Vec::new() } else { membership.text().into_bytes() };
+        let tree = Tree::new(quirks::has_config(config.release).then(|| listed.into()));
         let mixed = quirks::watches_mix(config.release);
-        let members = (0..count).map(|_| Replica::new(tree.clone(), mixed, config.lag)).collect();
+        let replica = |member| Replica::new(number(member), tree.clone(), mixed, config.lag);
+        let members = (0..count).map(replica).collect();
         let mut ensemble = Self {
             sessions: Sessions::new(config.tick, config.seed),
             members,
+            membership,
+            standalone,
             conns: BTreeMap::new(),
             leader: None,
             election: None,
             zxid: Zxid(0),
             history: Vec::new(),
             reaping: Time::ZERO.after(config.container_check_interval),
+            steps_down: false,
             nameless: BTreeSet::new(),
             ready: BTreeSet::new(),
             serving: None,
             next_conn: 0,
+            nonces: !config.seed,
             talking: VecDeque::new(),
             config,
         };
@@ -116,11 +133,26 @@ impl Ensemble {
         self.settle(now);
         let outcome = act(self);
         self.settle(now);
+        if std::mem::take(&mut self.steps_down) {
+            self.step_down(now);
+            self.settle(now);
+        }
         outcome
     }
 
     /// A client wants to connect. `None`: nothing listens there.
     pub fn accept(&mut self, now: Time, member: Member, peer: IpAddr) -> Option<Conn> {
+        self.accept_as(now, member, peer, None)
+    }
+
+    /// A client wants to connect over TLS, and has shown a certificate of this subject (`CN=client`), if any.
+    pub fn accept_as(
+        &mut self,
+        now: Time,
+        member: Member,
+        peer: IpAddr,
+        subject: Option<&str>,
+    ) -> Option<Conn> {
         self.act(now, |this| {
             let replica = this.members.get(member.0)?;
             if !replica.up {
@@ -128,7 +160,11 @@ impl Ensemble {
             }
             let conn = Conn(this.next_conn);
             this.next_conn = this.next_conn.saturating_add(1);
-            this.conns.insert(conn, Connection::new(member.0, peer));
+            let mut connection = Connection::new(member.0, peer);
+            if let Some(subject) = subject {
+                connection.identities.certify(subject);
+            }
+            this.conns.insert(conn, connection);
             this.nameless.insert((now.after(NAMELESS_MAX), conn));
             Some(conn)
         })
@@ -231,6 +267,11 @@ impl Ensemble {
         self.leader.map(Member)
     }
 
+    /// Whether a member follows without a vote because the configuration says so.
+    pub(super) fn observes(&self, member: usize) -> bool {
+        self.members.get(member).is_some_and(|it| self.membership.observes(it.number))
+    }
+
     /// Whether what a member hears of sessions comes to a leader that can decide on them.
     #[must_use]
     pub fn is_in_touch(&self, member: Member) -> bool {
@@ -283,6 +324,9 @@ impl Ensemble {
     pub(super) fn say(&mut self, conn: Conn, bytes: &[u8]) {
         if let Some(connection) = self.conns.get_mut(&conn) {
             connection.outbound.extend_from_slice(bytes);
+            if let Some(replica) = self.members.get_mut(connection.member) {
+                replica.sent += u64::from(!bytes.is_empty());
+            }
             if !std::mem::replace(&mut connection.listed, true) {
                 self.talking.push_back(conn);
             }

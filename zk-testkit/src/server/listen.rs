@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -13,15 +13,19 @@ use std::{
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    net::TcpListener,
     sync::{Notify, mpsc, watch},
     task::JoinSet,
     time::Instant,
 };
 use zk_proto::Time;
 
-use super::{Config, Conn, Ensemble, Member, Output};
+use super::{
+    Config, Conn, Ensemble, Member, Output,
+    member_port::{MemberPort, Running},
+    server_line::ServerLine,
+};
 
 /// Unsent bytes from which a connection is not read any more, as servers stop reading from clients
 /// that do not listen.
@@ -30,33 +34,50 @@ const UNSENT_MAX: usize = 1 << 20;
 /// An ensemble that listens. Dropping it closes everything at once.
 #[derive(Debug)]
 pub struct Listening {
-    core: Arc<Core>,
+    pub(super) core: Arc<Core>,
     addrs: Vec<SocketAddr>,
-    _tasks: JoinSet<()>,
+    pub(super) tasks: JoinSet<()>,
 }
 
 #[derive(Debug)]
-struct Core {
+pub(super) struct Core {
     state: Mutex<State>,
     /// Those that wait for the next deadline are to look again.
     changed: Notify,
     paused: watch::Sender<bool>,
+    running: watch::Sender<Running>,
 }
 
 #[derive(Debug)]
 struct State {
     ensemble: Ensemble,
     epoch: Instant,
-    clients: BTreeMap<Conn, mpsc::UnboundedSender<Bytes>>,
+    clients: BTreeMap<Conn, mpsc::UnboundedSender<Said>>,
 }
 
 impl Listening {
     /// Has one member listen on each of these addresses; port 0 means any free one.
     ///
     /// # Errors
-    /// An address cannot be listened on.
+    /// An address cannot be listened on, or a line of [`Config::servers`] cannot be read.
     pub async fn start(mut config: Config, addrs: &[SocketAddr]) -> io::Result<Self> {
+        if let Some(line) =
+            config.servers.iter().find(|line| ServerLine::parse_entry(line).is_err())
+        {
+            let why = format!("{line:?} names no server of an ensemble");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let mut listeners = Vec::new();
+        let mut bound = Vec::new();
+        for addr in addrs {
+            let listener = TcpListener::bind(addr).await?;
+            bound.push(listener.local_addr()?);
+            listeners.push(listener);
+        }
         config.members = addrs.len();
+        if config.servers.is_empty() && addrs.len() > 1 {
+            config.servers = bound.iter().enumerate().map(line).collect();
+        }
         config.seed = config.seed.wrapping_add(unlike_others());
         let state = State {
             ensemble: Ensemble::new(config),
@@ -67,22 +88,36 @@ impl Listening {
             state: Mutex::new(state),
             changed: Notify::new(),
             paused: watch::Sender::new(false),
+            running: watch::Sender::new(vec![true; listeners.len()]),
         });
         let mut tasks = JoinSet::new();
-        let mut bound = Vec::new();
-        for (member, addr) in addrs.iter().enumerate() {
-            let listener = TcpListener::bind(addr).await?;
-            bound.push(listener.local_addr()?);
-            tasks.spawn(accept(core.clone(), listener, Member(member)));
+        for (member, listener) in listeners.into_iter().enumerate() {
+            let port = core.port(listener, Member(member))?;
+            tasks.spawn(accept(core.clone(), port));
         }
         tasks.spawn(keep_time(core.clone()));
-        Ok(Self { core, addrs: bound, _tasks: tasks })
+        Ok(Self { core, addrs: bound, tasks })
     }
 
     /// Where the members listen.
     #[must_use]
     pub fn addrs(&self) -> &[SocketAddr] {
         &self.addrs
+    }
+
+    /// [Adds](Ensemble::add) a server that listens on this address; port 0 means any free one.
+    ///
+    /// # Errors
+    /// The address cannot be listened on, or the ensemble does not take it.
+    pub async fn add(&mut self, number: i64, addr: SocketAddr) -> io::Result<Member> {
+        let listener = TcpListener::bind(addr).await?;
+        let bound = listener.local_addr()?;
+        let refused = || io::Error::other("no leader, or there is one of that number already");
+        let member = self.with(|ensemble, now| ensemble.add(now, number)).ok_or_else(refused)?;
+        self.addrs.push(bound);
+        let port = self.core.port(listener, member)?;
+        self.tasks.spawn(accept(self.core.clone(), port));
+        Ok(member)
     }
 
     /// Looks at the ensemble, or does something to it; what that makes it say is sent.
@@ -103,6 +138,16 @@ impl Listening {
     }
 }
 
+/// How a configuration names a member. Members have no ports for each other; they need some in that line.
+fn line((member, addr): (usize, &SocketAddr)) -> String {
+    let host = match addr.ip() {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    };
+    let (number, port) = (member + 1, addr.port());
+    format!("server.{number}={host}:{}:{}:participant;{host}:{port}", 2888 + member, 3888 + member)
+}
+
 /// Where the numbers of sessions begin is something like the time, as with real servers: a client that dials a port of
 /// which another server has come into possession has no session there. With one that it seems to have it would take
 /// another client's over.
@@ -121,23 +166,38 @@ impl Core {
 
     fn with<T>(&self, act: impl FnOnce(&mut Ensemble, Time) -> T) -> T {
         let mut state = self.state();
-        let now = Time::new(state.epoch.elapsed());
+        let elapsed = state.epoch.elapsed();
+        let now = Time::new(elapsed);
         let outcome = act(&mut state.ensemble, now);
-        let State { ensemble, clients, .. } = &mut *state;
+        let State { ensemble, clients, epoch } = &mut *state;
+        let latency = ensemble.config().latency;
+        let due = (!latency.is_zero()).then(|| *epoch + elapsed + latency);
         while let Some(output) = ensemble.poll() {
             match output {
                 Output::Write { conn, bytes } => {
                     // Whose task has ended has hung up; the ensemble will hear of it.
-                    let _ = clients.get(&conn).map(|client| client.send(bytes));
+                    let _ = clients.get(&conn).map(|client| client.send(Said { due, bytes }));
                 }
                 Output::Close { conn } => drop(clients.remove(&conn)),
             }
         }
+        let runs = ensemble.running();
+        self.running.send_if_modified(|running| {
+            let changes = runs.ne(running.iter().copied());
+            if changes {
+                *running = ensemble.running().collect();
+            }
+            changes
+        });
         self.changed.notify_one();
         outcome
     }
 
-    async fn unpaused(&self) {
+    pub(super) fn port(&self, listener: TcpListener, member: Member) -> io::Result<MemberPort> {
+        MemberPort::new(listener, member, self.running.subscribe())
+    }
+
+    pub(super) async fn unpaused(&self) {
         let mut paused = self.paused.subscribe();
         // The sender lives as long as `self`.
         let _ = paused.wait_for(|paused| !paused).await;
@@ -169,45 +229,79 @@ async fn keep_time(core: Arc<Core>) {
     }
 }
 
-async fn accept(core: Arc<Core>, listener: TcpListener, member: Member) {
+async fn accept(core: Arc<Core>, mut port: MemberPort) {
     let mut clients = JoinSet::new();
     loop {
         tokio::select! {
             biased;
             Some(_) = clients.join_next() => {}
-            accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => {
-                    core.unpaused().await;
-                    // Without Nagle's wait; a socket that refuses this is slower, and works.
-                    let _ = stream.set_nodelay(true);
-                    let (sender, receiver) = mpsc::unbounded_channel();
-                    let conn = core.with(|ensemble, now| ensemble.accept(now, member, peer.ip()));
-                    if let Some(conn) = conn {
-                        core.state().clients.insert(conn, sender);
-                        clients.spawn(carry(core.clone(), stream, conn, receiver));
-                    }
-                }
-                // Out of descriptors, or the client has gone already: others may fare better.
-                Err(_) => tokio::task::yield_now().await,
+            (stream, peer) = port.accept() => {
+                // Without Nagle's wait; a socket that refuses this is slower, and works.
+                let _ = stream.set_nodelay(true);
+                let client = Accepted { member: port.member, peer, subject: None };
+                clients.spawn(serve(core.clone(), stream, client));
             }
         }
     }
 }
 
+/// A client that has connected.
+#[derive(Debug)]
+pub(super) struct Accepted {
+    pub(super) member: Member,
+    pub(super) peer: SocketAddr,
+    /// Whose certificate it has shown.
+    pub(super) subject: Option<String>,
+}
+
+/// Has the ensemble talk to a client until either hangs up.
+pub(super) async fn serve(core: Arc<Core>, stream: impl AsyncRead + AsyncWrite, client: Accepted) {
+    core.unpaused().await;
+    let Accepted { member, peer, subject } = client;
+    let (sender, channel) = mpsc::unbounded_channel();
+    let subject = subject.as_deref();
+    let conn = core.with(|ensemble, now| ensemble.accept_as(now, member, peer.ip(), subject));
+    let Some(conn) = conn else { return };
+    core.state().clients.insert(conn, sender);
+    carry(core, stream, conn, Says { channel, held: None }).await;
+}
+
+/// Something that the ensemble says, and when it reaches the client.
+#[derive(Debug)]
+struct Said {
+    due: Option<Instant>,
+    bytes: Bytes,
+}
+
+/// What the ensemble says to one client, at the time at which it reaches it.
+#[derive(Debug)]
+struct Says {
+    channel: mpsc::UnboundedReceiver<Said>,
+    held: Option<Said>,
+}
+
+impl Says {
+    /// The next; dropping the future loses nothing.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.held.is_none() {
+            self.held = self.channel.recv().await;
+        }
+        if let Some(due) = self.held.as_ref()?.due {
+            tokio::time::sleep_until(due).await;
+        }
+        self.held.take().map(|said| said.bytes)
+    }
+}
+
 /// Moves bytes between one client and the ensemble, until either hangs up.
-async fn carry(
-    core: Arc<Core>,
-    mut stream: TcpStream,
-    conn: Conn,
-    mut says: mpsc::UnboundedReceiver<Bytes>,
-) {
-    let (mut reader, mut writer) = stream.split();
+async fn carry(core: Arc<Core>, stream: impl AsyncRead + AsyncWrite, conn: Conn, mut says: Says) {
+    let (mut reader, mut writer) = tokio::io::split(stream);
     let mut inbound = BytesMut::with_capacity(16 << 10);
     let mut outbound = BytesMut::new();
     loop {
         tokio::select! {
             biased;
-            said = says.recv() => match said {
+            said = says.next() => match said {
                 Some(bytes) => outbound.extend_from_slice(&bytes),
                 None => {
                     // Closed by the ensemble: what was said before still goes out.
@@ -217,7 +311,12 @@ async fn carry(
                 }
             },
             written = writer.write(&outbound), if !outbound.is_empty() => match written {
-                Ok(len) => outbound.advance(len),
+                Ok(len) => {
+                    outbound.advance(len);
+                    if outbound.is_empty() && writer.flush().await.is_err() {
+                        break;
+                    }
+                }
                 Err(_) => break,
             },
             read = reader.read_buf(&mut inbound), if outbound.len() < UNSENT_MAX => {

@@ -24,6 +24,8 @@ pub(super) enum Service {
 /// One member's own state.
 #[derive(Debug)]
 pub(super) struct Replica {
+    /// What the ensemble's configuration calls it.
+    pub(super) number: i64,
     /// Whether the process runs.
     pub(super) up: bool,
     /// Whether it is cut off from the other members.
@@ -46,13 +48,16 @@ pub(super) struct Replica {
     pub(super) bound: BTreeMap<SessionId, Conn>,
     /// How many frames and words have come so far.
     pub(super) received: u64,
+    /// How many messages have left so far.
+    pub(super) sent: u64,
     /// Connections whose next answer waits for what is to be applied.
     pub(super) waiting: BTreeSet<Conn>,
 }
 
 impl Replica {
-    pub(super) fn new(tree: Tree, watches_mix: bool, lag: Duration) -> Self {
+    pub(super) fn new(number: i64, tree: Tree, watches_mix: bool, lag: Duration) -> Self {
         Self {
+            number,
             up: true,
             cut: false,
             service: Service::Nobody,
@@ -65,6 +70,7 @@ impl Replica {
             pending: VecDeque::new(),
             bound: BTreeMap::new(),
             received: 0,
+            sent: 0,
             waiting: BTreeSet::new(),
             touched: BTreeSet::new(),
         }

@@ -8,26 +8,33 @@
 //! | `config`, `quirks` | how it is set up; where releases differ |
 //! | `connection`, `handshake`, `serve` | one client's conversation: its session, its requests, answers in order |
 //! | `read`, `watches` | what a member answers by itself, and which clients it notifies of changes |
-//! | `prepare`, `multi`, `commit` | what the leader decides, and how members carry it out |
+//! | `credentials` | who a client says and proves to be |
+//! | `prepare`, `multi`, `commit`, `reconfigure` | what the leader decides, and how members carry it out |
 //! | `author` | whose write it is, and what comes of it |
 //! | `txn`, `node`, `tree`, `quota` | a decision; one node; what decisions change; what counts nodes |
-//! | `acl`, `sessions` | permissions; live sessions |
+//! | `acl`, `sasl`, `sessions` | permissions; proofs of who a client is; live sessions |
 //! | `member`, `quorum` | what each member has for itself; which one leads |
+//! | `membership`, `server_line` | which servers belong to the ensemble; one of them, as configurations name it |
 //! | `java` | strings as servers write them |
 //! | `words` | four-letter words |
-//! | `listen` | the same on real sockets, in real time |
+//! | `listen`, `listen_tls`, `member_port` | the same on real sockets, in real time; with TLS; ports that members have |
 
 mod acl;
 mod author;
 mod commit;
 mod config;
 mod connection;
+mod credentials;
 mod ensemble;
 mod handshake;
 mod ids;
 mod java;
 mod listen;
+#[cfg(feature = "tls")]
+mod listen_tls;
 mod member;
+mod member_port;
+mod membership;
 mod multi;
 mod node;
 mod prepare;
@@ -35,7 +42,10 @@ mod quirks;
 mod quorum;
 mod quota;
 mod read;
+mod reconfigure;
+mod sasl;
 mod serve;
+mod server_line;
 mod sessions;
 mod tree;
 mod txn;

@@ -17,7 +17,7 @@ use crate::release::Release;
 
 use super::{
     Config,
-    acl::Identities,
+    acl::{Identities, Schemes},
     java,
     node::Node,
     quirks,
@@ -188,7 +188,12 @@ impl Case<'_> {
         if acl.is_null() && quirks::looks_before_it_asks(self.config.release) {
             return Err(ErrorCode::MARSHALLING_ERROR);
         }
-        self.identities.settle(acl, quirks::knows_ipv6(self.config.release))
+        let schemes = Schemes {
+            ipv6: quirks::knows_ipv6(self.config.release),
+            sasl: !self.config.sasl_users.is_empty(),
+            x509: self.config.x509,
+        };
+        self.identities.settle(acl, schemes)
     }
 
     fn node(&self, path: &str) -> Result<&Node, ErrorCode> {

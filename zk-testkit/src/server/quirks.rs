@@ -18,6 +18,23 @@ pub(super) fn version(release: Release) -> &'static str {
     }
 }
 
+/// When that version was built, in the form in which servers say so.
+pub(super) fn build_date(release: Release) -> &'static str {
+    match release {
+        Release::V3_4 => "03/06/2019 18:49 GMT",
+        Release::V3_5 => "05/29/2022 16:59 GMT",
+        Release::V3_6 => "12/18/2022 18:10 GMT",
+        Release::V3_7 => "2023-10-06 09:51 UTC",
+        Release::V3_8 => "2026-01-28 20:28 UTC",
+        _ => "2026-02-11 20:18 UTC",
+    }
+}
+
+/// Shortest, mean and longest time that a server took for requests, if it took none.
+pub(super) fn latency_of_nothing(release: Release) -> &'static str {
+    if release < Release::V3_6 { "0/0/0" } else { "0/0.0/0" }
+}
+
 /// Whether a server of this release knows the operation.
 pub(super) fn knows(release: Release, op: OpCode) -> bool {
     let since = match op {

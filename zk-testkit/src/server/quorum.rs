@@ -2,7 +2,11 @@
 
 use zk_proto::{Time, Zxid};
 
-use super::{Ensemble, Member, member::Service};
+use super::{
+    Ensemble, Member,
+    member::{Replica, Service},
+    quirks,
+};
 
 impl Ensemble {
     /// Kills a member, as SIGKILL would. What it has written down stays.
@@ -33,12 +37,12 @@ impl Ensemble {
     /// answers reads, and writes get no answer.
     pub fn cut_off(&mut self, now: Time, member: Member) {
         self.act(now, |this| {
+            if this.members.len() < 2 {
+                return;
+            }
             let Some(replica) = this.members.get_mut(member.0).filter(|it| !it.cut) else {
                 return;
             };
-            if this.config.members < 2 {
-                return;
-            }
             replica.cut = true;
             let gives_up = now.after(this.config.sync_limit);
             if replica.service == Service::All {
@@ -59,21 +63,50 @@ impl Ensemble {
         })
     }
 
+    /// Adds a server that runs, as if it had been started with the ensemble's configuration. It follows the leader; to have a
+    /// vote, clients must let it join by that number. `None`: it cannot reach a leader, or there is one of that number.
+    pub fn add(&mut self, now: Time, number: i64) -> Option<Member> {
+        self.act(now, |this| {
+            if this.standalone || this.members.iter().any(|it| it.number == number) {
+                return None;
+            }
+            let leader = this.leads().and_then(|leader| this.members.get(leader))?;
+            let mixed = quirks::watches_mix(this.config.release);
+            let mut replica = Replica::new(number, leader.tree.clone(), mixed, this.config.lag);
+            (replica.applied, replica.logged) = (leader.applied, leader.logged);
+            this.members.push(replica);
+            this.join(now, this.members.len() - 1);
+            Some(Member(this.members.len() - 1))
+        })
+    }
+
     /// Makes the members look for a leader anew.
     pub fn depose(&mut self, now: Time) {
         self.act(now, |this| {
-            this.leader = None;
-            for member in 0..this.members.len() {
-                this.retire(member, Service::Nobody);
-            }
-            this.review(now, None);
+            this.step_down(now);
         })
+    }
+
+    pub(super) fn step_down(&mut self, now: Time) {
+        self.leader = None;
+        for member in 0..self.members.len() {
+            self.retire(member, Service::Nobody);
+        }
+        self.review(now, None);
     }
 
     /// Whether these can decide anything.
     fn has_quorum(&self) -> bool {
-        let reachable = self.members.iter().filter(|replica| replica.reachable()).count();
-        reachable > self.members.len() / 2
+        self.membership.has_quorum(self.reachable())
+    }
+
+    /// Which members run, in their order.
+    pub(super) fn running(&self) -> impl Iterator<Item = bool> {
+        self.members.iter().map(|it| it.up)
+    }
+
+    fn reachable(&self) -> impl Iterator<Item = i64> {
+        self.members.iter().filter(|it| it.reachable()).map(|it| it.number)
     }
 
     /// The leader, if it can decide anything.
@@ -106,7 +139,7 @@ impl Ensemble {
                 }
             }
             _ => {
-                let noticed = |replica: &super::member::Replica| replica.gives_up.is_none();
+                let noticed = |replica: &Replica| replica.gives_up.is_none();
                 let retiring: Vec<_> = (0..self.members.len())
                     .filter(|member| self.members.get(*member).is_some_and(noticed))
                     .collect();
@@ -144,7 +177,7 @@ impl Ensemble {
     pub(super) fn give_up(&mut self, member: usize) {
         let Some(replica) = self.members.get_mut(member) else { return };
         replica.gives_up = None;
-        let alone = replica.up && self.config.read_only_mode && self.config.members > 1;
+        let alone = replica.up && self.config.read_only_mode && !self.standalone;
         self.retire(member, if alone { Service::Readers } else { Service::Nobody });
         if self.leader == Some(member) {
             self.leader = None;
@@ -173,7 +206,7 @@ impl Ensemble {
         if self.leads().is_some() || !self.has_quorum() {
             return;
         }
-        if self.members.len() == 1 {
+        if self.standalone {
             self.elect(now);
         } else if self.election.is_none() {
             self.election = Some(now.after(self.config.election));
@@ -186,12 +219,13 @@ impl Ensemble {
         if !self.has_quorum() {
             return;
         }
-        let candidates = self.members.iter().enumerate().filter(|(_, it)| it.reachable());
+        let may = |(_, it): &(usize, &Replica)| it.reachable() && self.membership.votes(it.number);
+        let candidates = self.members.iter().enumerate().filter(may);
         let Some((leader, _)) = candidates.max_by_key(|(member, it)| (it.logged, *member)) else {
             return;
         };
         self.leader = Some(leader);
-        if self.members.len() > 1 {
+        if !self.standalone {
             // A new epoch: the counter begins again.
             let epoch = (self.zxid.0 >> 32).saturating_add(1);
             self.zxid = Zxid(epoch << 32);

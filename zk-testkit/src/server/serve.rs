@@ -1,12 +1,11 @@
 //! One connection's conversation: requests, and answers in order.
 
 use bytes::Bytes;
-use zk_proto::Secret;
 use zk_proto::{
     ErrorCode, OpCode, SessionId, Str, Text, Time, Xid, Zxid,
-    frame::{LEN_PREFIX, ReplyHeader, RequestHeader, encode_frame, split_frame},
+    frame::{LEN_PREFIX, RequestHeader, encode_frame, split_frame},
     jute::{Decode as _, Encode, Reader},
-    request::{AuthPacket, GetSaslRequest, SetSaslResponse, SyncRequest},
+    request::SyncRequest,
 };
 
 use super::{
@@ -90,12 +89,8 @@ impl Ensemble {
         let body = frame.slice(reader.offset()..);
         match header.op {
             OpCode::AUTH => self.authenticate(conn, header, &body),
-            OpCode::SASL if !has_token(&body) => self.close(conn),
-            OpCode::SASL => {
-                // No SASL is configured: the answer is an empty token.
-                let answer = SetSaslResponse { token: Secret(None) };
-                self.say(conn, &reply(header.xid, Zxid(0), Ok(&answer)));
-            }
+            OpCode::SASL => self.step_sasl(conn, header, &body),
+            _ if self.turns_away(conn, header) => {}
             op => {
                 if let Some(Phase::Bound(session)) = self.conns.get(&conn).map(|it| it.phase) {
                     self.heard_of(now, conn, session);
@@ -118,27 +113,6 @@ impl Ensemble {
             self.sessions.touch(now, session);
         } else if let Some(replica) = self.members.get_mut(member) {
             replica.touched.insert(session);
-        }
-    }
-
-    fn authenticate(&mut self, conn: Conn, header: RequestHeader, body: &Bytes) {
-        let super_digest = self.config.super_digest.as_deref();
-        let Some(connection) = self.conns.get_mut(&conn) else { return };
-        let outcome = decode::<AuthPacket<'_>>(body).map_err(|_| None).and_then(|packet| {
-            let auth = packet.auth.0;
-            connection
-                .identities
-                .add(&java::string(packet.scheme.as_bytes()), auth, super_digest)
-                .map_err(Some)
-        });
-        let header = ReplyHeader { xid: header.xid, zxid: Zxid(0), err: ErrorCode::OK };
-        match outcome {
-            Ok(()) => self.say_frame(conn, &header),
-            Err(Some(err)) => {
-                self.say_frame(conn, &ReplyHeader { err, ..header });
-                self.close(conn);
-            }
-            Err(None) => self.close(conn),
         }
     }
 
@@ -354,11 +328,6 @@ const fn goes_to_leader(op: OpCode) -> bool {
             | OpCode::CLOSE_SESSION
             | OpCode::CREATE_SESSION
     )
-}
-
-/// Whether there is a token in a step of a SASL exchange. Servers stumble over what has none.
-fn has_token(body: &Bytes) -> bool {
-    decode::<GetSaslRequest<'_>>(body).is_ok_and(|request| request.token.0.is_some())
 }
 
 /// A string as servers give it back: what is not UTF-8 has been replaced.

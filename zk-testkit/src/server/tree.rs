@@ -48,12 +48,15 @@ pub struct Tree {
     quotas: quota::Quotas,
 }
 
+/// Where the ensemble's configuration is read.
+pub(super) const CONFIG: &str = "/zookeeper/config";
+
 /// The nodes that every server has and that cannot be deleted.
-pub(super) const RESERVED: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
+pub(super) const RESERVED: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", CONFIG];
 
 impl Tree {
-    /// The tree of a new server.
-    pub(super) fn new(has_config: bool) -> Self {
+    /// The tree of a new server; `config` is what stands in the node of that name, if there is one.
+    pub(super) fn new(config: Option<Bytes>) -> Self {
         let stamp = Stamp { zxid: Zxid(0), millis: 0, session: SessionId(0) };
         let empty = || Some(Bytes::new());
         let node = || Node::new(empty(), open_acl(), NodeKind::Persistent, stamp);
@@ -62,12 +65,16 @@ impl Tree {
         let mut reserved = node();
         reserved.children.insert("quota".into());
         let mut nodes = BTreeMap::new();
-        if has_config {
+        if let Some(listed) = config {
             reserved.children.insert("config".into());
             let mut config = node();
+            if !listed.is_empty() {
+                config.data = Some(listed);
+                config.version = -1;
+            }
             config.set_acl([Acl::world_readable()].into_iter().collect());
             config.aversion = -1;
-            nodes.insert("/zookeeper/config".into(), config);
+            nodes.insert(CONFIG.into(), config);
         }
         nodes.insert("/".into(), root);
         nodes.insert("/zookeeper".into(), reserved);

@@ -7,7 +7,8 @@ use std::{
 
 use zk_proto::SessionId;
 
-use super::{Conn, Ensemble, Member, member::Service, quirks};
+use super::{Conn, Ensemble, Member, connection::Connection, member::Service, quirks};
+use crate::release::Release;
 
 /// Whether the first bytes of a connection are such a question, and not the length of a frame.
 pub(super) fn is_word(first: [u8; 4]) -> bool {
@@ -38,29 +39,47 @@ pub(super) fn answer(ensemble: &Ensemble, conn: Conn, word: [u8; 4]) -> String {
     }
 }
 
+const READ_ONLY: &str = "read-only";
+const LEADER: &str = "leader";
+
 fn mode(ensemble: &Ensemble, member: usize) -> &'static str {
     match ensemble.members.get(member).map(|it| it.service) {
-        Some(Service::Readers) => "read-only",
-        _ if ensemble.members.len() == 1 => "standalone",
-        _ if ensemble.leader == Some(member) => "leader",
+        Some(Service::Readers) => READ_ONLY,
+        _ if ensemble.standalone => "standalone",
+        _ if ensemble.leader == Some(member) => LEADER,
+        Some(_) if ensemble.observes(member) => "observer",
         _ => "follower",
     }
 }
 
 fn version(ensemble: &Ensemble) -> String {
-    format!("{}-zk-testkit", quirks::version(ensemble.config.release))
+    let release = ensemble.config.release;
+    format!("{}-zk-testkit, built on {}", quirks::version(release), quirks::build_date(release))
 }
 
 fn server(ensemble: &Ensemble, member: usize) -> String {
     let connections = ensemble.connections(Member(member)).count();
     let nodes = ensemble.tree(Member(member)).map_or(0, |tree| tree.iter().count());
-    let received = ensemble.members.get(member).map_or(0, |it| it.received);
-    format!(
-        "Zookeeper version: {}\nReceived: {received}\nConnections: {connections}\nZxid: {}\nMode: {}\nNode count: {nodes}\n",
-        version(ensemble),
+    let (received, sent) = ensemble.members.get(member).map_or((0, 0), |it| (it.received, it.sent));
+    let of = |it: &&Connection| it.member == member;
+    let outstanding: usize = ensemble.conns.values().filter(of).map(|it| it.queue.len()).sum();
+    let release = ensemble.config.release;
+    let latency = quirks::latency_of_nothing(release);
+    let mut answer = format!("Zookeeper version: {}\n", version(ensemble));
+    let mode = mode(ensemble, member);
+    if mode == READ_ONLY {
+        answer.push_str("READ-ONLY mode; serving only read-only clients\n");
+    }
+    let _ = write!(
+        answer,
+        "Latency min/avg/max: {latency}\nReceived: {received}\nSent: {sent}\nConnections: {connections}\n\
+         Outstanding: {outstanding}\nZxid: {}\nMode: {mode}\nNode count: {nodes}\n",
         ensemble.applied(Member(member)),
-        mode(ensemble, member),
-    )
+    );
+    if mode == LEADER && release >= Release::V3_5 {
+        answer.push_str("Proposal sizes last/min/max: -1/-1/-1\n");
+    }
+    answer
 }
 
 fn monitor(ensemble: &Ensemble, member: usize) -> String {

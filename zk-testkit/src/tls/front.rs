@@ -6,29 +6,16 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use rustls::{
-    RootCertStore, ServerConfig,
-    crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
-    server::WebPkiClientVerifier,
-};
 use tokio::{
     io::copy_bidirectional,
     net::{TcpListener, TcpStream},
     task::JoinSet,
 };
-use tokio_rustls::TlsAcceptor;
 
-use super::authority::{Authority, Issued};
-
-/// Whether clients must show a certificate.
-#[derive(Clone, Copy, Debug)]
-pub enum ClientAuth<'a> {
-    /// They need not.
-    None,
-    /// They must have one of this authority, as is ZooKeeper's default.
-    Need(&'a Authority),
-}
+use super::{
+    authority::Issued,
+    server::{ClientAuth, ServerTls},
+};
 
 /// A port with TLS in front of a server that has none. Dropping it breaks all connections.
 ///
@@ -49,7 +36,7 @@ pub enum ClientAuth<'a> {
 #[derive(Debug)]
 pub struct TlsFront {
     addr: SocketAddr,
-    config: Arc<RwLock<Arc<ServerConfig>>>,
+    config: Arc<RwLock<ServerTls>>,
     _tasks: JoinSet<()>,
 }
 
@@ -63,7 +50,7 @@ impl TlsFront {
         certificate: &Issued,
         clients: ClientAuth<'_>,
     ) -> io::Result<Self> {
-        let config = Arc::new(RwLock::new(server_config(certificate, clients)));
+        let config = Arc::new(RwLock::new(ServerTls::issued(certificate, clients)));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let addr = listener.local_addr()?;
         let mut tasks = JoinSet::new();
@@ -79,34 +66,12 @@ impl TlsFront {
 
     /// Shows another certificate, and asks for others, from the next connection on.
     pub fn replace(&self, certificate: &Issued, clients: ClientAuth<'_>) {
-        let config = server_config(certificate, clients);
+        let config = ServerTls::issued(certificate, clients);
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
     }
 }
 
-fn server_config(certificate: &Issued, clients: ClientAuth<'_>) -> Arc<ServerConfig> {
-    let provider = Arc::new(ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .expect("versions that the provider has");
-    let builder = match clients {
-        ClientAuth::None => builder.with_no_client_auth(),
-        ClientAuth::Need(authority) => {
-            let mut roots = RootCertStore::empty();
-            let authority = CertificateDer::from_pem_slice(authority.pem().as_bytes());
-            roots.add(authority.expect("a certificate")).expect("an authority");
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-            builder.with_client_cert_verifier(verifier.expect("an authority"))
-        }
-    };
-    let chain = CertificateDer::from_pem_slice(certificate.chain.as_bytes());
-    let key = PrivateKeyDer::from_pem_slice(certificate.key.as_bytes());
-    let config = builder.with_single_cert(vec![chain.expect("a certificate")], key.expect("a key"));
-    Arc::new(config.expect("a certificate and its key"))
-}
-
-async fn accept(listener: TcpListener, server: SocketAddr, config: Arc<RwLock<Arc<ServerConfig>>>) {
+async fn accept(listener: TcpListener, server: SocketAddr, config: Arc<RwLock<ServerTls>>) {
     let mut clients = JoinSet::new();
     loop {
         tokio::select! {
@@ -125,9 +90,9 @@ async fn accept(listener: TcpListener, server: SocketAddr, config: Arc<RwLock<Ar
     }
 }
 
-async fn carry(client: TcpStream, server: SocketAddr, config: Arc<ServerConfig>) -> io::Result<()> {
+async fn carry(client: TcpStream, server: SocketAddr, config: ServerTls) -> io::Result<()> {
     client.set_nodelay(true)?;
-    let mut secured = TlsAcceptor::from(config).accept(client).await?;
+    let (mut secured, _) = config.accept(client).await?;
     let mut plain = TcpStream::connect(server).await?;
     plain.set_nodelay(true)?;
     copy_bidirectional(&mut secured, &mut plain).await?;

@@ -2,8 +2,11 @@
 
 mod authority;
 mod front;
+mod server;
+mod subject;
 
 pub use self::{
     authority::{Authority, Blemish, Issued},
-    front::{ClientAuth, TlsFront},
+    front::TlsFront,
+    server::{ClientAuth, PemFault, ServerTls},
 };

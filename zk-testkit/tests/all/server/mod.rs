@@ -3,6 +3,7 @@
 mod crowd;
 mod ensemble;
 mod faults;
+mod membership;
 mod releases;
 
 use zk_client::{Client, ConnectError, ConnectOptions, CreateMode, SessionEnd};
