@@ -1,6 +1,6 @@
 //! Commands that start a server.
 
-use std::{net::IpAddr, time::Duration};
+use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use clap::Args as ClapArgs;
 use zk_client::path::ZkPath;
@@ -59,29 +59,70 @@ pub(crate) struct DemoArgs {
 #[cfg(unix)]
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ServeArgs {
-    /// Port to listen on; 0 for any free one. Further members take the ports behind it
-    #[arg(long, short, value_name = "N", default_value_t = 2181)]
-    pub(crate) port: u16,
+    /// Port to listen on; 0 for any free one. Further members take the ports behind it, or those that are named
+    #[arg(long, short, value_name = "N", value_delimiter = ',', default_value = "2181")]
+    pub(crate) port: Vec<u16>,
     /// Address to listen on. Every process that can reach it can read and write everything
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
     pub(crate) listen: IpAddr,
-    /// Members of an ensemble that listen side by side
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=9))]
-    pub(crate) members: u16,
+    /// Members of an ensemble that listen side by side; as many as there are ports, if not said
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=9))]
+    pub(crate) members: Option<u16>,
     /// Which release to behave as
     #[arg(long, value_name = "LINE", default_value_t = Release::NEWEST)]
     pub(crate) release: Release,
-    /// Unit of the server's time: sessions last between two and twenty, and end at multiples
+    /// Unit of the server's time: sessions end at multiples
     #[arg(long, value_name = "D", value_parser = duration::millis, default_value = "2s")]
     pub(crate) tick: Duration,
+    /// Shortest session timeout that is granted; two ticks if not said
+    #[arg(long, value_name = "D", value_parser = duration::millis)]
+    pub(crate) min_session_timeout: Option<Duration>,
+    /// Longest session timeout that is granted; twenty ticks if not said
+    #[arg(long, value_name = "D", value_parser = duration::millis)]
+    pub(crate) max_session_timeout: Option<Duration>,
     /// Allow nodes with a time to live
     #[arg(long)]
     pub(crate) ttl: bool,
     /// Serve reads on members without a quorum, to clients that are content with that
     #[arg(long)]
     pub(crate) read_only: bool,
+    /// How often containers and nodes with a time to live are looked at
+    #[arg(long, value_name = "D", value_parser = duration::millis, default_value = "60s")]
+    pub(crate) container_check: Duration,
+    /// How long answers take on the way to clients
+    #[arg(long, value_name = "D", value_parser = duration::millis, default_value = "0s")]
+    pub(crate) latency: Duration,
+    /// Identity that may do everything, as user:base64(sha1(user:password))
+    #[arg(long, value_name = "DIGEST")]
+    pub(crate) super_digest: Option<String>,
+    /// Let clients change which servers belong to the ensemble
+    #[arg(long)]
+    pub(crate) reconfig: bool,
+    /// Server of the ensemble's configuration, such as server.1=zk1:2888:3888:observer;2181; may be repeated. Every member
+    /// votes if none is named, otherwise those that are
+    #[arg(long, value_name = "LINE")]
+    pub(crate) server: Vec<String>,
+    /// User that SASL's DIGEST-MD5 knows; may be repeated
+    #[arg(long, value_name = "USER:PASSWORD")]
+    pub(crate) sasl_user: Vec<String>,
+    /// Serve only clients that have proved who they are by SASL
+    #[arg(long)]
+    pub(crate) require_sasl: bool,
+    /// Ports with TLS, one for each member; 0 for any free one. They are printed behind the others
+    #[arg(long, value_name = "N", value_delimiter = ',', requires_all = ["tls_cert", "tls_key"])]
+    pub(crate) secure_port: Vec<u16>,
+    /// Certificate to show on ports with TLS, in PEM
+    #[arg(long, value_name = "FILE", requires = "secure_port")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "secure_port")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Authorities of which TLS clients must show a certificate, in PEM; without they need none
+    #[arg(long, value_name = "FILE", requires = "secure_port")]
+    pub(crate) tls_ca: Option<PathBuf>,
     /// Take commands from standard input, and answer each with a line: stop N, start N (members, from 0),
-    /// cut N, heal N (the network between a member and the others), drop (all connections), expire SESSION
+    /// cut N, heal N (the network between a member and the others), drop (all connections), expire SESSION, add ID PORT
+    /// (one more server, for clients to let it join)
     #[arg(long)]
     pub(crate) control: bool,
 }

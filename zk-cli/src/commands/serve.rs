@@ -1,6 +1,10 @@
 //! `zk serve`: a ZooKeeper that keeps nothing.
 
-use std::{net::SocketAddr, time::SystemTime};
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    time::SystemTime,
+};
 
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -10,6 +14,7 @@ use zk_client::SessionId;
 use zk_testkit::{
     real::Release,
     server::{Config, Listening, Member},
+    tls::ServerTls,
 };
 
 use crate::{
@@ -28,16 +33,13 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, Failure> {
         return Err(Failure::new(Exit::Usage, format_args!("--release: one of {known}")));
     }
     let addrs = addrs(&args)?;
-    let mut config = Config::default();
-    config.release = args.release;
-    config.tick = args.tick;
-    config.extended_types = args.ttl;
-    config.read_only_mode = args.read_only;
-    // Nodes have the times of the world outside: their ages are looked at.
-    config.epoch_millis = age_millis(0, SystemTime::now());
-    let listening = Listening::start(config, &addrs).await;
-    let listening = listening.map_err(Failure::local(&format!("{}:{}", args.listen, args.port)))?;
-    let listens: Vec<_> = listening.addrs().iter().map(SocketAddr::to_string).collect();
+    let ports: Vec<_> = args.port.iter().map(u16::to_string).collect();
+    let asked = format!("{}:{}", args.listen, ports.join(","));
+    let listening = Listening::start(config(&args)?, &addrs).await;
+    let mut listening = listening.map_err(Failure::local(&asked))?;
+    let secured = secure(&mut listening, &args).await?;
+    let listens: Vec<_> =
+        listening.addrs().iter().chain(&secured).map(SocketAddr::to_string).collect();
     let notice = "It keeps nothing: all nodes are gone when it ends.";
     render::bytes(
         format!("{}\nZooKeeper {} for tests. {notice}\n", listens.join(","), args.release)
@@ -55,7 +57,13 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, Failure> {
             _ = interrupt.recv() => return Ok(Exit::Done),
             _ = terminate.recv() => return Ok(Exit::Done),
             order = order => match order {
-                Some(order) => render::bytes(obey(&listening, &order).as_bytes())?,
+                Some(order) => {
+                    let answer = match order.trim().split_once(' ') {
+                        Some(("add", server)) => add(&mut listening, args.listen, server).await,
+                        _ => obey(&listening, &order),
+                    };
+                    render::bytes(answer.as_bytes())?;
+                }
                 // The process that gave orders has left; clients may go on.
                 None => orders = None,
             },
@@ -74,6 +82,20 @@ fn orders() -> mpsc::UnboundedReceiver<String> {
         }
     });
     receiver
+}
+
+/// Adds a server, by its number and its port.
+async fn add(listening: &mut Listening, listen: IpAddr, server: &str) -> String {
+    let numbers = server.split_once(' ');
+    let numbers =
+        numbers.and_then(|(number, port)| Some((number.parse().ok()?, port.parse().ok()?)));
+    let Some((number, port)) = numbers else {
+        return format!("refused: {server:?} is no number and port\n");
+    };
+    match listening.add(number, SocketAddr::new(listen, port)).await {
+        Ok(_) => "ok\n".to_owned(),
+        Err(why) => format!("refused: {why}\n"),
+    }
 }
 
 /// Does what a line of standard input says, and says so.
@@ -106,16 +128,65 @@ fn obey(listening: &Listening, order: &str) -> String {
     }
 }
 
+/// How the server is set up.
+fn config(args: &ServeArgs) -> Result<Config, Failure> {
+    let mut config = Config::default();
+    config.release = args.release;
+    config.tick = args.tick;
+    config.session_timeout_min = args.min_session_timeout;
+    config.session_timeout_max = args.max_session_timeout;
+    config.extended_types = args.ttl;
+    config.read_only_mode = args.read_only;
+    config.latency = args.latency;
+    config.container_check_interval = args.container_check;
+    // Nodes have the times of the world outside: their ages are looked at.
+    config.epoch_millis = age_millis(0, SystemTime::now());
+    config.super_digest.clone_from(&args.super_digest);
+    config.reconfig = args.reconfig;
+    config.servers.clone_from(&args.server);
+    config.enforce_sasl = args.require_sasl;
+    config.x509 = !args.secure_port.is_empty();
+    for user in &args.sasl_user {
+        let (user, password) = user
+            .split_once(':')
+            .ok_or_else(|| Failure::new(Exit::Usage, "--sasl-user: user:password"))?;
+        config.sasl_users.insert(user.to_owned(), password.to_owned());
+    }
+    Ok(config)
+}
+
 /// One address for each member.
 fn addrs(args: &ServeArgs) -> Result<Vec<SocketAddr>, Failure> {
-    let port = |member| match args.port {
-        0 => Ok(0),
-        first => first.checked_add(member).ok_or_else(|| {
-            Failure::new(
-                Exit::Usage,
-                format_args!("--port: {first} leaves too few for the members"),
-            )
-        }),
+    let listed = args.port.len();
+    let members = args.members.map_or(listed, usize::from);
+    let usage = |why| Failure::new(Exit::Usage, format_args!("--port: {why}"));
+    let ports: Option<Vec<u16>> = match &*args.port {
+        [0] => Some(vec![0; members]),
+        [first] => (0..).take(members).map(|member| first.checked_add(member)).collect(),
+        listed if listed.len() == members => Some(listed.to_vec()),
+        _ => return Err(usage("one for each member, or the first")),
     };
-    (0..args.members).map(|member| Ok(SocketAddr::new(args.listen, port(member)?))).collect()
+    let ports = ports.ok_or_else(|| usage("too few are left for the members"))?;
+    Ok(ports.into_iter().map(|port| SocketAddr::new(args.listen, port)).collect())
+}
+
+/// Has members listen on ports with TLS.
+async fn secure(listening: &mut Listening, args: &ServeArgs) -> Result<Vec<SocketAddr>, Failure> {
+    let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) else { return Ok(Vec::new()) };
+    if args.secure_port.len() != listening.addrs().len() {
+        return Err(Failure::new(Exit::Usage, "--secure-port: one for each member"));
+    }
+    let read = |path: &PathBuf| {
+        std::fs::read_to_string(path).map_err(Failure::local(&path.display().to_string()))
+    };
+    let ca = args.tls_ca.as_ref().map(read).transpose()?;
+    let tls = ServerTls::new(&read(cert)?, &read(key)?, ca.as_deref())
+        .map_err(|error| Failure::new(Exit::Usage, format_args!("--tls-cert: {error}")))?;
+    let mut bound = Vec::new();
+    for (member, port) in args.secure_port.iter().enumerate() {
+        let addr = SocketAddr::new(args.listen, *port);
+        let secured = listening.secure(Member(member), addr, &tls).await;
+        bound.push(secured.map_err(Failure::local(&addr.to_string()))?);
+    }
+    Ok(bound)
 }

@@ -97,3 +97,33 @@ async fn nodes_have_the_time_of_the_machine() {
     let age = holders["queue"][0]["age_ms"].as_i64().unwrap();
     assert!((0..3_600_000).contains(&age), "{holders}");
 }
+
+#[tokio::test]
+async fn servers_are_added_by_stdin() {
+    let args = ["serve", "--port", "0", "--members", "3", "--control"];
+    let mut serve = Running::start(zk("").args(args));
+    serve.line().await;
+    serve.line().await;
+    for (order, answer) in [
+        ("add 4 0", "ok"),
+        ("add 4 0", "refused: no leader, or there is one of that number already"),
+        ("add four", "refused: \"four\" is no number and port"),
+        ("stop 3", "ok"),
+    ] {
+        serve.tell(order).await;
+        assert_eq!(serve.line().await, answer);
+    }
+}
+
+#[tokio::test]
+async fn ports_are_one_for_each_member_or_the_first() {
+    for (args, why) in [
+        (&["--port", "1,2", "--members", "3"][..], "--port: one for each member, or the first"),
+        (&["--port", "65535", "--members", "2"], "--port: too few are left for the members"),
+        (&["--port", "0", "--sasl-user", "ann"], "--sasl-user: user:password"),
+    ] {
+        let refused = run(zk("").arg("serve").args(args)).await;
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains(why), "{refused:?}");
+    }
+}
