@@ -8,7 +8,11 @@ mod slow_links;
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
+use tokio::{
+    sync::{Semaphore, watch},
+    task::JoinSet,
+    time::timeout,
+};
 use zk_locks::{Client, ConnectOptions, Lock, Lost};
 use zk_testkit::real::{Ensemble, Release, Server};
 use zk_tests::fenced::FencedResource;
@@ -17,15 +21,18 @@ const CONTENDERS: usize = 50;
 const PATH: &str = "/locks/faults";
 
 /// Longer than any outage in these tests, so that no session may be lost.
-const SESSION_TIMEOUT: Duration = Duration::from_secs(20);
+const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Bound on a whole test; a stuck waiter is a failure and not a hang.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Bound on a whole test; a stuck waiter is a failure and not a hang. Six seconds are enough, and with eight busy processes
+/// beside the servers thirty-five.
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// A queue of contenders that hold the lock one after the other, each until it is given a turn.
 struct Queue {
     resource: Arc<FencedResource>,
     turns: Arc<Semaphore>,
+    /// How many have had the lock, or have it.
+    entered: watch::Receiver<usize>,
     contenders: JoinSet<()>,
 }
 
@@ -34,16 +41,18 @@ impl Queue {
     async fn form(servers: &str) -> Self {
         let resource = Arc::new(FencedResource::default());
         let turns = Arc::new(Semaphore::new(0));
+        let (entries, entered) = watch::channel(0);
         let mut contenders = JoinSet::new();
         for number in 0..CONTENDERS {
             let zk = connect(servers).await;
-            let (resource, turns) = (resource.clone(), turns.clone());
+            let (resource, turns, entries) = (resource.clone(), turns.clone(), entries.clone());
             contenders.spawn(async move {
                 let name = format!("contender {number}");
                 let lock = Lock::builder(&zk, PATH).description(&name).build();
                 let guard = lock.acquire().await.unwrap();
                 let token = guard.token().get();
                 resource.enter(token);
+                entries.send_replace(resource.entered());
                 let turn = guard.scope(turns.acquire()).await;
                 turn.expect("no lock may be lost").unwrap().forget();
                 resource.leave(token);
@@ -58,7 +67,7 @@ impl Queue {
             tokio::task::yield_now().await;
         }
         observer.close().await.unwrap();
-        Self { resource, turns, contenders }
+        Self { resource, turns, entered, contenders }
     }
 
     /// Lets so many more contenders have their turn.
@@ -66,10 +75,15 @@ impl Queue {
         self.turns.add_permits(turns);
     }
 
-    /// Waits until so many have had the lock, or have it.
-    async fn entered(&self, count: usize) {
-        while self.resource.entered() < count {
-            tokio::task::yield_now().await;
+    /// Waits until so many have had the lock, or have it. A contender that panics is not waited for.
+    async fn entered(&mut self, count: usize) {
+        let enough = self.entered.wait_for(|entered| *entered >= count);
+        tokio::pin!(enough);
+        loop {
+            tokio::select! {
+                entered = &mut enough => return drop(entered.expect("the contenders hold the other end")),
+                Some(ended) = self.contenders.join_next() => ended.unwrap(),
+            }
         }
     }
 
@@ -95,7 +109,7 @@ async fn connect(servers: &str) -> Client {
 async fn killed_standalone(release: Release) {
     let server = Server::start(release).await.unwrap();
     let servers = server.connect_string();
-    let queue = Queue::form(&servers).await;
+    let mut queue = Queue::form(&servers).await;
     for (given, next) in [(10, 11), (15, 26)] {
         queue.give_turns(given);
         queue.entered(next).await;
@@ -119,7 +133,7 @@ async fn queue_survives_restart_of_a_3_9_server() {
 async fn killed_leader(release: Release) {
     let ensemble = Ensemble::start(release).await.unwrap();
     let servers = ensemble.connect_string();
-    let queue = Queue::form(&servers).await;
+    let mut queue = Queue::form(&servers).await;
     for (given, next) in [(10, 11), (15, 26)] {
         queue.give_turns(given);
         queue.entered(next).await;

@@ -2,6 +2,8 @@
 
 use clap::{Args as _, Command as Cli, CommandFactory as _, Subcommand as _};
 
+#[cfg(unix)]
+use super::ServeSetup;
 use super::{Args, ConnectArgs};
 use crate::{commands::Command, exit::Exit};
 
@@ -44,6 +46,9 @@ pub(crate) enum Topic {
     Jobs,
     /// Whose node names locks use
     Names,
+    /// Options of `zk serve` for sessions, ensembles, security, latency
+    #[cfg(unix)]
+    Serving,
 }
 
 const EXAMPLES: &str = "\
@@ -57,7 +62,7 @@ Examples:
 
 const HINTS: &str = "\
 zk COMMAND -h     options of COMMAND; --help or `zk help COMMAND` for more
-zk help TOPIC     connection, exit-codes, jobs, names
+zk help TOPIC     connection, exit-codes, jobs, names, serving
 zk COMMAND -v     log to standard error; -vv and -vvv for more";
 
 /// Names only.
@@ -129,18 +134,29 @@ impl Topic {
             Self::ExitCodes => Exit::table() + "\n",
             Self::Jobs => JOBS.to_owned(),
             Self::Names => NAMES.to_owned(),
+            #[cfg(unix)]
+            Self::Serving => {
+                let options = options_of(ServeSetup::augment_args);
+                format!("More options of `zk serve`:\n\n{options}")
+            }
         }
     }
 }
 
-/// The options that are not repeated in the help of each subcommand.
-fn connection() -> String {
-    let options = ConnectArgs::augment_args(Cli::new("zk"))
+/// A list of options that the help of subcommands leaves out.
+fn options_of(augment: impl FnOnce(Cli) -> Cli) -> String {
+    augment(Cli::new("zk"))
         .mut_args(|arg| arg.hide_short_help(false).hide_long_help(false))
         .help_template("{options}")
         .disable_help_flag(true)
         .max_term_width(80)
-        .render_help();
+        .render_help()
+        .to_string()
+}
+
+/// The options that are not repeated in the help of each subcommand.
+fn connection() -> String {
+    let options = options_of(ConnectArgs::augment_args);
     format!("Options of all subcommands that connect to servers:\n\n{options}\n{CONFIGURATION}")
 }
 

@@ -37,7 +37,7 @@ pub(crate) use self::{
     locks::{ElectArgs, GuardArgs, JobArgs, LockArgs},
     nodes::WatchArgs,
     screens::{ShellArgs, TopArgs},
-    servers::{DemoArgs, ServeArgs},
+    servers::{DemoArgs, ServeArgs, ServeSetup},
 };
 use crate::{commands::Command, duration, security::SecurityArgs};
 

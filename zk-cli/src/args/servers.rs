@@ -58,6 +58,7 @@ pub(crate) struct DemoArgs {
 /// Its address is the first line of standard output once clients can connect. INT or TERM ends it.
 #[cfg(unix)]
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Sessions, ensembles, security, latency: zk help serving")]
 pub(crate) struct ServeArgs {
     /// Port to listen on; 0 for any free one. Further members take the ports behind it, or those that are named
     #[arg(long, short, value_name = "N", value_delimiter = ',', default_value = "2181")]
@@ -74,55 +75,81 @@ pub(crate) struct ServeArgs {
     /// Unit of the server's time: sessions end at multiples
     #[arg(long, value_name = "D", value_parser = duration::millis, default_value = "2s")]
     pub(crate) tick: Duration,
-    /// Shortest session timeout that is granted; two ticks if not said
-    #[arg(long, value_name = "D", value_parser = duration::millis)]
-    pub(crate) min_session_timeout: Option<Duration>,
-    /// Longest session timeout that is granted; twenty ticks if not said
-    #[arg(long, value_name = "D", value_parser = duration::millis)]
-    pub(crate) max_session_timeout: Option<Duration>,
     /// Allow nodes with a time to live
     #[arg(long)]
     pub(crate) ttl: bool,
-    /// Serve reads on members without a quorum, to clients that are content with that
-    #[arg(long)]
-    pub(crate) read_only: bool,
-    /// How often containers and nodes with a time to live are looked at
-    #[arg(long, value_name = "D", value_parser = duration::millis, default_value = "60s")]
-    pub(crate) container_check: Duration,
-    /// How long answers take on the way to clients
-    #[arg(long, value_name = "D", value_parser = duration::millis, default_value = "0s")]
-    pub(crate) latency: Duration,
-    /// Identity that may do everything, as user:base64(sha1(user:password))
-    #[arg(long, value_name = "DIGEST")]
-    pub(crate) super_digest: Option<String>,
-    /// Let clients change which servers belong to the ensemble
-    #[arg(long)]
-    pub(crate) reconfig: bool,
-    /// Server of the ensemble's configuration, such as server.1=zk1:2888:3888:observer;2181; may be repeated. Every member
-    /// votes if none is named, otherwise those that are
-    #[arg(long, value_name = "LINE")]
-    pub(crate) server: Vec<String>,
-    /// User that SASL's DIGEST-MD5 knows; may be repeated
-    #[arg(long, value_name = "USER:PASSWORD")]
-    pub(crate) sasl_user: Vec<String>,
-    /// Serve only clients that have proved who they are by SASL
-    #[arg(long)]
-    pub(crate) require_sasl: bool,
-    /// Ports with TLS, one for each member; 0 for any free one. They are printed behind the others
-    #[arg(long, value_name = "N", value_delimiter = ',', requires_all = ["tls_cert", "tls_key"])]
-    pub(crate) secure_port: Vec<u16>,
-    /// Certificate to show on ports with TLS, in PEM
-    #[arg(long, value_name = "FILE", requires = "secure_port")]
-    pub(crate) tls_cert: Option<PathBuf>,
-    /// Key of the certificate, in PEM
-    #[arg(long, value_name = "FILE", requires = "secure_port")]
-    pub(crate) tls_key: Option<PathBuf>,
-    /// Authorities of which TLS clients must show a certificate, in PEM; without they need none
-    #[arg(long, value_name = "FILE", requires = "secure_port")]
-    pub(crate) tls_ca: Option<PathBuf>,
     /// Take commands from standard input, and answer each with a line: stop N, start N (members, from 0),
     /// cut N, heal N (the network between a member and the others), drop (all connections), expire SESSION, add ID PORT
     /// (one more server, for clients to let it join)
     #[arg(long)]
     pub(crate) control: bool,
+    #[command(flatten)]
+    pub(crate) setup: ServeSetup,
+}
+
+/// What few want of `zk serve`, and what `zk help serving` is about.
+#[cfg(unix)]
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ServeSetup {
+    /// Shortest session timeout granted; two ticks if not said
+    #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "D", value_parser = duration::millis)]
+    pub(crate) min_session_timeout: Option<Duration>,
+    /// Longest session timeout granted; twenty ticks if not said
+    #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "D", value_parser = duration::millis)]
+    pub(crate) max_session_timeout: Option<Duration>,
+    /// Serve reads on members without a quorum, to clients that are content with that
+    #[arg(long, hide_short_help = true, hide_long_help = true)]
+    pub(crate) read_only: bool,
+    /// How often containers and nodes with a time to live are looked at
+    #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "D", value_parser = duration::millis, default_value = "60s")]
+    pub(crate) container_check: Duration,
+    /// How long answers take on the way to clients
+    #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "D", value_parser = duration::millis, default_value = "0s")]
+    pub(crate) latency: Duration,
+    /// Super user, as user:base64(sha1(user:password))
+    #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "DIGEST")]
+    pub(crate) super_digest: Option<String>,
+    /// Let clients change which servers belong to the ensemble
+    #[arg(long, hide_short_help = true, hide_long_help = true)]
+    pub(crate) reconfig: bool,
+    /// Server of the ensemble's configuration, such as server.1=zk1:2888:3888:observer;2181; may be repeated. Every member
+    /// votes if none is named, otherwise those that are
+    #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "LINE")]
+    pub(crate) server: Vec<String>,
+    /// User that SASL's DIGEST-MD5 knows; may be repeated
+    #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "USER:PASSWORD")]
+    pub(crate) sasl_user: Vec<String>,
+    /// Serve only clients that have proved who they are by SASL
+    #[arg(long, hide_short_help = true, hide_long_help = true)]
+    pub(crate) require_sasl: bool,
+    /// Ports with TLS, one for each member; 0 for any free one
+    #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "N", value_delimiter = ',', requires_all = ["tls_cert", "tls_key"])]
+    pub(crate) secure_port: Vec<u16>,
+    /// Certificate to show on ports with TLS, in PEM
+    #[arg(
+        long,
+        hide_short_help = true,
+        hide_long_help = true,
+        value_name = "FILE",
+        requires = "secure_port"
+    )]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Key of the certificate, in PEM
+    #[arg(
+        long,
+        hide_short_help = true,
+        hide_long_help = true,
+        value_name = "FILE",
+        requires = "secure_port"
+    )]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Authorities whose certificate TLS clients must show, in PEM
+    #[arg(
+        long,
+        hide_short_help = true,
+        hide_long_help = true,
+        value_name = "FILE",
+        requires = "secure_port"
+    )]
+    pub(crate) tls_ca: Option<PathBuf>,
 }

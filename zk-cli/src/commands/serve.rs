@@ -133,20 +133,20 @@ fn config(args: &ServeArgs) -> Result<Config, Failure> {
     let mut config = Config::default();
     config.release = args.release;
     config.tick = args.tick;
-    config.session_timeout_min = args.min_session_timeout;
-    config.session_timeout_max = args.max_session_timeout;
+    config.session_timeout_min = args.setup.min_session_timeout;
+    config.session_timeout_max = args.setup.max_session_timeout;
     config.extended_types = args.ttl;
-    config.read_only_mode = args.read_only;
-    config.latency = args.latency;
-    config.container_check_interval = args.container_check;
+    config.read_only_mode = args.setup.read_only;
+    config.latency = args.setup.latency;
+    config.container_check_interval = args.setup.container_check;
     // Nodes have the times of the world outside: their ages are looked at.
     config.epoch_millis = age_millis(0, SystemTime::now());
-    config.super_digest.clone_from(&args.super_digest);
-    config.reconfig = args.reconfig;
-    config.servers.clone_from(&args.server);
-    config.enforce_sasl = args.require_sasl;
-    config.x509 = !args.secure_port.is_empty();
-    for user in &args.sasl_user {
+    config.super_digest.clone_from(&args.setup.super_digest);
+    config.reconfig = args.setup.reconfig;
+    config.servers.clone_from(&args.setup.server);
+    config.enforce_sasl = args.setup.require_sasl;
+    config.x509 = !args.setup.secure_port.is_empty();
+    for user in &args.setup.sasl_user {
         let (user, password) = user
             .split_once(':')
             .ok_or_else(|| Failure::new(Exit::Usage, "--sasl-user: user:password"))?;
@@ -172,18 +172,20 @@ fn addrs(args: &ServeArgs) -> Result<Vec<SocketAddr>, Failure> {
 
 /// Has members listen on ports with TLS.
 async fn secure(listening: &mut Listening, args: &ServeArgs) -> Result<Vec<SocketAddr>, Failure> {
-    let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) else { return Ok(Vec::new()) };
-    if args.secure_port.len() != listening.addrs().len() {
+    let (Some(cert), Some(key)) = (&args.setup.tls_cert, &args.setup.tls_key) else {
+        return Ok(Vec::new());
+    };
+    if args.setup.secure_port.len() != listening.addrs().len() {
         return Err(Failure::new(Exit::Usage, "--secure-port: one for each member"));
     }
     let read = |path: &PathBuf| {
         std::fs::read_to_string(path).map_err(Failure::local(&path.display().to_string()))
     };
-    let ca = args.tls_ca.as_ref().map(read).transpose()?;
+    let ca = args.setup.tls_ca.as_ref().map(read).transpose()?;
     let tls = ServerTls::new(&read(cert)?, &read(key)?, ca.as_deref())
         .map_err(|error| Failure::new(Exit::Usage, format_args!("--tls-cert: {error}")))?;
     let mut bound = Vec::new();
-    for (member, port) in args.secure_port.iter().enumerate() {
+    for (member, port) in args.setup.secure_port.iter().enumerate() {
         let addr = SocketAddr::new(args.listen, *port);
         let secured = listening.secure(Member(member), addr, &tls).await;
         bound.push(secured.map_err(Failure::local(&addr.to_string()))?);

@@ -26,7 +26,14 @@ const ROWS: [(&[&str], &[&str]); 12] = [
 ];
 
 /// Those that run for the given time, or until they are stopped.
-const LASTING: [[&str; 2]; 2] = [["serve", "--tick"], ["demo", "--hold"]];
+const LASTING: [[&str; 2]; 6] = [
+    ["serve", "--tick"],
+    ["serve", "--min-session-timeout"],
+    ["serve", "--max-session-timeout"],
+    ["serve", "--container-check"],
+    ["serve", "--latency"],
+    ["demo", "--hold"],
+];
 
 /// Those of all commands that go to a server.
 const EVERYWHERE: [&str; 2] = ["--session-timeout", "--connect-timeout"];
@@ -39,7 +46,10 @@ async fn every_option_with_a_duration_is_tried() {
     let tried = ROWS.iter().map(|(row, _)| [row[0], row[row.len() - 1]]);
     let tried: BTreeSet<[&str; 2]> = tried.chain(LASTING).collect();
     for command in subcommands().await {
-        let help = run(zk("").args([&*command, "--help"])).await.ok();
+        let mut help = run(zk("").args([&*command, "--help"])).await.ok();
+        if command == "serve" {
+            help.push_str(&run(zk("").args(["help", "serving"])).await.ok());
+        }
         let options = help.lines().filter(|line| line.ends_with("<D>") || line.ends_with("<MS>"));
         for option in
             options.filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")))
