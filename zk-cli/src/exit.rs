@@ -89,7 +89,9 @@ impl Exit {
     fn next(self) -> &'static str {
         match self {
             Self::Usage => "zk help lists subcommands and topics; zk COMMAND -h its options",
-            Self::Unavailable => "zk health asks each server; -v logs each attempt; see --server",
+            Self::Unavailable => {
+                "--server or $ZK_SERVER names the servers; zk health asks each; -v logs attempts"
+            }
             Self::LocalIo => "check that it exists, can be written or read, and has room",
             Self::Taken => "zk holders PATH lists who has it; without --try it waits",
             Self::InDoubt => "look at what is there (zk get, zk stat) before you do it again",
@@ -148,6 +150,10 @@ impl Failure {
     pub(crate) fn rejected(path: &str, rejection: Rejection) -> Self {
         let above = || parent(path).unwrap_or("/");
         let (reason, next) = match rejection {
+            Rejection::NoNode if path == "/" => (
+                "the chroot in --server does not exist",
+                "zk create -p creates it, with a --server without the chroot".to_owned(),
+            ),
             Rejection::NoNode => ("no such node", format!("zk ls {} lists what exists", above())),
             Rejection::NodeExists => ("exists already", format!("zk set {path} replaces its data")),
             Rejection::BadVersion => {

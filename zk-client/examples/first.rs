@@ -19,7 +19,7 @@ pub async fn run(servers: &str) -> Result<(), Box<dyn std::error::Error>> {
         .await?;
     println!("we are {}", worker.path);
 
-    // `None` if it exists already; sent again if the reply is lost.
+    // `existed` says whether it was there already; sent again if the reply is lost.
     zk.create("/first/settings", b"fast").or_exists().await?;
 
     // The watch is armed in the same step as the read: no change falls in between.

@@ -22,7 +22,7 @@ pub enum AcquireError {
     #[error("{0}")]
     SessionEnded(SessionEnd),
     /// The lock was granted while the servers could no longer be trusted to keep the session.
-    #[error("servers not heard of for the session timeout")]
+    #[error("servers not heard from for the session timeout")]
     LeaseRanOut,
     /// Another client has deleted this attempt's node from the queue.
     #[error("own node was deleted by another client")]
@@ -149,7 +149,7 @@ pub enum Lost {
     #[error("lock lost: {0}")]
     SessionEnded(SessionEnd),
     /// The servers have not been heard from for so long that they may have granted the lock to another contender.
-    #[error("lock lost: servers not heard of for the session timeout")]
+    #[error("lock lost: servers not heard from for the session timeout")]
     LeaseRanOut,
     /// Another client has deleted the lock's node.
     #[error("lock lost: own node was deleted by another client")]

@@ -1,13 +1,11 @@
 //! `zk create`: creates a node, and what is missing above it if wished.
 
-use zk_client::{
-    Client, CreateMode, Created, ReadError, Rejection, SessionEnd, WriteError, path::ancestors,
-};
+use zk_client::{Client, CreateMode, Created, ReadError, Rejection, SessionEnd, WriteError};
 
 use crate::{
     acl,
     args::{CommonArgs, CreateArgs},
-    commands::data,
+    commands::{create_above, data},
     exit::{Exit, Failure},
     interrupt::Interrupt,
     render::{self, NodeReport},
@@ -47,15 +45,19 @@ fn print(args: &CreateArgs, created: &Created) -> Result<(), Failure> {
 
 async fn create(args: &CreateArgs, client: &Client, data: &[u8]) -> Result<Created, Failure> {
     let path = &*args.path;
-    if args.parents {
-        create_parents(client, path).await?;
-    }
-    let create = client.create(path, data).mode(mode(args));
-    let create = match &*args.acl {
-        [] => create,
-        entries => create.acl(&acl::list(entries)),
+    let acl = acl::list(&args.acl);
+    let create = || {
+        let create = client.create(path, data).mode(mode(args));
+        if args.acl.is_empty() { create } else { create.acl(&acl) }
     };
-    create.await.map_err(|error| match error {
+    let created = match create().await {
+        Err(WriteError::Rejected(Rejection::NoNode)) if args.parents => {
+            create_above(client, path).await?;
+            create().await
+        }
+        created => created,
+    };
+    created.map_err(|error| match error {
         WriteError::Rejected(Rejection::NoNode) => {
             let why = format!("{path}: its parent does not exist");
             Failure::new(Exit::No, why).next("--parents creates it")
@@ -107,18 +109,4 @@ fn mode(args: &CreateArgs) -> CreateMode {
         (_, _, Some(ttl), false) => CreateMode::PersistentTtl(ttl),
         (_, _, Some(ttl), true) => CreateMode::PersistentSequentialTtl(ttl),
     }
-}
-
-/// Creates the levels above a node. They are persistent, whatever the node is to be: a node with time to
-/// live is no reason for its parents to vanish.
-async fn create_parents(client: &Client, path: &str) -> Result<(), Failure> {
-    let above = ancestors(path).skip(1);
-    let levels: Vec<&str> = above.take_while(|level| *level != "/").collect();
-    for level in levels.into_iter().rev() {
-        match client.create(level, b"").await {
-            Ok(_) | Err(WriteError::Rejected(Rejection::NodeExists)) => {}
-            Err(error) => return Err(Failure::write(level)(error)),
-        }
-    }
-    Ok(())
 }

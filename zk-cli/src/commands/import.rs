@@ -5,7 +5,7 @@ use zk_client::{AclList, Client, Create, Rejection, WriteError};
 use crate::{
     acl::{self, Entry},
     args::ImportArgs,
-    commands::text,
+    commands::{create_above, text},
     dump::{BATCH, Node, absolute},
     exit::{Exit, Failure},
     render,
@@ -62,12 +62,6 @@ fn parse(top: &str, name: &str, text: &str) -> Result<Vec<Wanted>, Failure> {
 
 async fn import(args: &ImportArgs, client: &Client, wanted: &[Wanted]) -> Result<Done, Failure> {
     let top = &*args.path;
-    if let Some(above) = zk_client::path::parent(top).filter(|above| *above != "/") {
-        match client.create(above, b"").parents().await {
-            Ok(_) | Err(WriteError::Rejected(Rejection::NodeExists)) => {}
-            Err(error) => return Err(Failure::write(above)(error)),
-        }
-    }
     let bar = render::progress(wanted.len());
     let mut done = Done::default();
     for batch in wanted.chunks(BATCH) {
@@ -77,7 +71,12 @@ async fn import(args: &ImportArgs, client: &Client, wanted: &[Wanted]) -> Result
         for (node, created) in asked {
             let created = match created.await {
                 // The node above may have been asked for again, and so behind this one.
-                Err(WriteError::Rejected(Rejection::NoNode)) => create(client, node).await,
+                Err(WriteError::Rejected(Rejection::NoNode)) => {
+                    if node.path == top {
+                        create_above(client, top).await?;
+                    }
+                    create(client, node).await
+                }
                 created => created,
             };
             match created {
@@ -85,6 +84,11 @@ async fn import(args: &ImportArgs, client: &Client, wanted: &[Wanted]) -> Result
                 Err(WriteError::Rejected(Rejection::NodeExists)) if args.overwrite => {
                     overwrite(client, node).await?;
                     done.written += 1;
+                }
+                Err(WriteError::Rejected(Rejection::NodeExists)) => {
+                    let why = format!("{}: exists already", node.path);
+                    let next = "--overwrite replaces the data of what is there";
+                    return Err(Failure::new(Exit::No, why).next(next));
                 }
                 Err(error) => return Err(Failure::write(&node.path)(error)),
             }

@@ -47,6 +47,7 @@ use std::{
 };
 
 use clap::Subcommand;
+use zk_client::{Client, Rejection, WriteError, path::parent};
 
 use crate::{
     args::{
@@ -188,4 +189,18 @@ fn data(argument: Option<OsString>, file: Option<&Path>) -> Result<Option<Vec<u8
 /// The text of a file, or for `-` of standard input.
 fn text(file: &Path) -> io::Result<String> {
     if file == Path::new("-") { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) }
+}
+
+/// Creates what is missing above a node, the chroot included. Anybody may do everything with these levels, and they are
+/// persistent, whatever the node is to be: one with a time to live is no reason for its parents to vanish.
+async fn create_above(client: &Client, path: &str) -> Result<(), Failure> {
+    let above = parent(path).unwrap_or("/");
+    // The root cannot be created; that of a chroot can.
+    if client.exists(above).await.map_err(Failure::read(above))?.is_some() {
+        return Ok(());
+    }
+    match client.create(above, b"").parents().await {
+        Ok(_) | Err(WriteError::Rejected(Rejection::NodeExists)) => Ok(()),
+        Err(error) => Err(Failure::write(above)(error)),
+    }
 }

@@ -36,7 +36,8 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, Failure> {
     let ports: Vec<_> = args.port.iter().map(u16::to_string).collect();
     let asked = format!("{}:{}", args.listen, ports.join(","));
     let listening = Listening::start(config(&args)?, &addrs).await;
-    let mut listening = listening.map_err(Failure::local(&asked))?;
+    let mut listening = listening
+        .map_err(|error| Failure::local(&asked)(error).next("--port 0 takes a free port"))?;
     let secured = secure(&mut listening, &args).await?;
     let listens: Vec<_> =
         listening.addrs().iter().chain(&secured).map(SocketAddr::to_string).collect();

@@ -72,7 +72,7 @@ impl Terms<'_> {
             Ended::MustEnd(Loss::Lost(lost)) => (lost.to_string(), *grace),
             // All of the time that is left, and no more.
             Ended::MustEnd(Loss::Near) => {
-                ("servers not heard of, lock nearly lost".to_owned(), *margin.min(grace))
+                ("servers not heard from, lock nearly lost".to_owned(), *margin.min(grace))
             }
         };
         complain(&format_args!("{path}: {loss}; ending the command"));

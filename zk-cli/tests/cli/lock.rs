@@ -266,9 +266,12 @@ async fn killed_command_ends_before_next_grant() {
 #[tokio::test]
 async fn guardian_leaves_with_the_command() {
     let world = World::new().await;
+    // Each thread has its own list, and any of them may have started the guardian.
     let children = |pid: i32| {
-        let path = format!("/proc/{pid}/task/{pid}/children");
-        let pids = std::fs::read_to_string(path).unwrap_or_default();
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        let lists =
+            threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("children")));
+        let pids = lists.map(Result::unwrap_or_default).collect::<Vec<_>>().join(" ");
         pids.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     let mut held = world.lock(&[], "/l", "echo $$; read -r go");

@@ -71,6 +71,28 @@ async fn nodes_of_every_kind_can_be_created() {
     assert_eq!(world.run(["ls", "/"]).await.ok(), "c\np\nt\nzookeeper\n");
 }
 
+/// A node of the chroot itself is above those in it.
+#[tokio::test]
+async fn missing_chroot_is_created_with_the_parents() {
+    let world = World::new().await;
+    let inside = |chroot: &str| zk(&format!("{}{chroot}", world.server.connect_string()));
+    for (chroot, path) in [("/one", "/q"), ("/two/levels", "/q/r")] {
+        assert_eq!(run(inside(chroot).args(["ls", "/"])).await.code, Some(1));
+        let refused = run(inside(chroot).args(["create", path])).await;
+        assert!(refused.stderr.contains("--parents creates it"), "{refused:?}");
+        let created = run(inside(chroot).args(["create", "-p", path, "x"])).await;
+        assert_eq!(created.ok(), format!("{path}\n"));
+        assert_eq!(world.run(["get", &format!("{chroot}{path}")]).await.ok(), "x");
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), world.run(["export", "/one"]).await.stdout).unwrap();
+    for (chroot, path) in [("/three", "/x"), ("/four", "/x/y")] {
+        let ended = run(inside(chroot).args(["import", path]).arg(file.path())).await;
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(world.run(["get", &format!("{chroot}{path}/q")]).await.ok(), "x");
+    }
+}
+
 /// They know neither containers nor the create that others are asked for.
 #[tokio::test]
 async fn servers_before_3_5_are_served_too() {

@@ -109,8 +109,10 @@ impl CacheEvents {
         (Feed(Arc::downgrade(&queue)), Self { queue, _cache: cache })
     }
 
-    /// Returns the next change; `None` once the session is over and nothing follows:
-    /// [`Cache::state`](super::Cache::state) has the reason.
+    /// Returns the next change; `None` while the session is over and nothing follows:
+    /// [`Cache::state`](super::Cache::state) has the reason. It is not final: once the cache has
+    /// [moved](super::Cache::move_to) to another client, further calls return changes again. A loop that ends with `None`
+    /// has to be begun anew then, as it is if it runs inside of a service under [`Supervise`](crate::Supervise).
     ///
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<CacheEvent> {
