@@ -85,10 +85,9 @@ async fn import(args: &ImportArgs, client: &Client, wanted: &[Wanted]) -> Result
                     overwrite(client, node).await?;
                     done.written += 1;
                 }
-                Err(WriteError::Rejected(Rejection::NodeExists)) => {
-                    let why = format!("{}: exists already", node.path);
+                Err(error @ WriteError::Rejected(Rejection::NodeExists)) => {
                     let next = "--overwrite replaces the data of what is there";
-                    return Err(Failure::new(Exit::No, why).next(next));
+                    return Err(Failure::write(&node.path)(error).next(next));
                 }
                 Err(error) => return Err(Failure::write(&node.path)(error)),
             }

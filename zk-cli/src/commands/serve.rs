@@ -1,6 +1,7 @@
 //! `zk serve`: a ZooKeeper that keeps nothing.
 
 use std::{
+    io::ErrorKind,
     net::{IpAddr, SocketAddr},
     path::PathBuf,
     time::SystemTime,
@@ -36,8 +37,10 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, Failure> {
     let ports: Vec<_> = args.port.iter().map(u16::to_string).collect();
     let asked = format!("{}:{}", args.listen, ports.join(","));
     let listening = Listening::start(config(&args)?, &addrs).await;
-    let mut listening = listening
-        .map_err(|error| Failure::local(&asked)(error).next("--port 0 takes a free port"))?;
+    let mut listening = listening.map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => Failure::local(&asked)(error).next("--port 0 takes a free port"),
+        _ => Failure::local(&asked)(error),
+    })?;
     let secured = secure(&mut listening, &args).await?;
     let listens: Vec<_> =
         listening.addrs().iter().chain(&secured).map(SocketAddr::to_string).collect();

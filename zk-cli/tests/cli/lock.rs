@@ -266,13 +266,16 @@ async fn killed_command_ends_before_next_grant() {
 #[tokio::test]
 async fn guardian_leaves_with_the_command() {
     let world = World::new().await;
-    // Each thread has its own list, and any of them may have started the guardian.
-    let children = |pid: i32| {
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-        let lists =
-            threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("children")));
-        let pids = lists.map(Result::unwrap_or_default).collect::<Vec<_>>().join(" ");
-        pids.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    // What /proc lists as a task's children may leave some out while others come and go.
+    let children = |parent: i32| {
+        let processes = std::fs::read_dir("/proc").unwrap().map(|it| it.unwrap().path());
+        let is_child = |process: &std::path::PathBuf| {
+            let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
+            let behind = stat.rsplit(')').next().unwrap_or_default();
+            behind.split_whitespace().nth(1) == Some(&*parent.to_string())
+        };
+        let pid = |process: std::path::PathBuf| process.file_name()?.to_str().map(str::to_owned);
+        processes.filter(is_child).filter_map(pid).collect::<Vec<_>>()
     };
     let mut held = world.lock(&[], "/l", "echo $$; read -r go");
     let command = held.line().await;

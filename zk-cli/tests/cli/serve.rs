@@ -127,3 +127,17 @@ async fn ports_are_one_for_each_member_or_the_first() {
         assert!(refused.stderr.contains(why), "{refused:?}");
     }
 }
+
+/// A free port helps where one is taken, and nowhere else.
+#[tokio::test]
+async fn another_port_is_advised_where_one_is_taken() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let ended = run(zk("").args(["serve", "--port", &port])).await;
+    assert_eq!(ended.code, Some(74), "{ended:?}");
+    assert!(ended.stderr.contains("--port 0 takes a free port"), "{ended:?}");
+    let ended = run(zk("").args(["serve", "--port", "0", "--server", "nonsense"])).await;
+    assert_eq!(ended.code, Some(74), "{ended:?}");
+    assert!(ended.stderr.contains("names no server of an ensemble"), "{ended:?}");
+    assert!(!ended.stderr.contains("--port 0"), "{ended:?}");
+}
