@@ -72,8 +72,8 @@ impl Job {
         if group == Group::Own {
             command.process_group(0);
         }
-        // First, so that the command is hardly begun when it is told of it. A kill of this process between the two still leaves
-        // the command behind: its number is not known before it runs.
+        // First, so that the command has hardly begun when the guardian is told of it. A kill of this process between the two
+        // leaves the command behind: its number is not known before it runs.
         let guardian = Guardian::start(grace);
         let child = command.spawn().map_err(failed(program))?;
         let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
