@@ -1,5 +1,7 @@
 //! Commands on locks and elections.
 
+#[cfg(target_os = "linux")]
+use std::path::PathBuf;
 use std::{ffi::OsString, time::Duration};
 
 use clap::Args as ClapArgs;
@@ -8,6 +10,8 @@ use zk_client::Lease;
 use zk_client::path::ZkPath;
 
 use super::{CommonArgs, ConnectArgs};
+#[cfg(target_os = "linux")]
+use crate::lock::job::Group;
 use crate::{duration, naming::NamingArgs};
 
 /// Run a command while holding a lock
@@ -111,6 +115,24 @@ impl From<LeaseBy> for Lease {
 pub(crate) struct GuardArgs {
     /// Milliseconds between SIGTERM and SIGKILL
     pub(crate) grace: u64,
+}
+
+/// Become the command of another process
+#[cfg(target_os = "linux")]
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LaunchArgs {
+    /// What is to be ended with that process: the command's `group` or its `process`
+    pub(crate) group: Group,
+
+    /// That process
+    pub(crate) parent: u32,
+
+    /// The input of the guardian
+    pub(crate) guardian: PathBuf,
+
+    /// What to become
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Run a command while being the leader, or follow who leads

@@ -22,6 +22,8 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Parser};
 use zk_client::Lease;
 
+#[cfg(target_os = "linux")]
+pub(crate) use self::locks::LaunchArgs;
 pub(crate) use self::{
     locks::{ContenderArgs, HoldersArgs},
     nodes::{

@@ -49,6 +49,8 @@ use std::{
 use clap::Subcommand;
 use zk_client::{Client, Rejection, WriteError, path::parent};
 
+#[cfg(target_os = "linux")]
+use crate::{args::LaunchArgs, lock::launcher};
 use crate::{
     args::{
         AclArgs, CommonArgs, CompletionArgs, ContenderArgs, CountArgs, CreateArgs, DeleteArgs,
@@ -116,10 +118,13 @@ pub(crate) enum Command {
     // Packages call it; `zk help` has the same text.
     #[command(hide = true)]
     Man(ManArgs),
-    // `zk lock` starts it.
+    // `zk lock` starts them.
     #[cfg(unix)]
     #[command(hide = true)]
     Guard(GuardArgs),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    Launch(LaunchArgs),
     Help(HelpArgs),
 }
 
@@ -167,6 +172,8 @@ pub(crate) async fn run(command: Command) -> Result<Exit, Failure> {
         Command::Man(args) => man::run(&args),
         #[cfg(unix)]
         Command::Guard(args) => guardian::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Launch(args) => launcher::run(&args),
         Command::Help(args) => help::run(&args),
     }
 }

@@ -8,6 +8,8 @@ use std::{
     thread::{sleep, spawn},
     time::{Duration, Instant},
 };
+#[cfg(target_os = "linux")]
+use std::{os::fd::AsRawFd as _, path::PathBuf};
 
 use rustix::{
     io::Errno,
@@ -55,11 +57,13 @@ impl Guardian {
 
     /// Tells it which process to end, with its group if that is its own.
     pub(crate) fn watch(&mut self, pid: Pid, group: Group) -> io::Result<()> {
-        let what = match group {
-            Group::Own => "group",
-            Group::Ours => "process",
-        };
-        writeln!(self.input, "{what} {}", pid.as_raw_pid())
+        writeln!(self.input, "{group} {}", pid.as_raw_pid())
+    }
+
+    /// Where the command can tell it so itself.
+    #[cfg(target_os = "linux")]
+    pub(super) fn input(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", std::process::id(), self.input.as_raw_fd()).into()
     }
 
     /// Tells it that the command has ended.
@@ -93,36 +97,32 @@ pub(crate) fn run(args: &GuardArgs) -> Result<Exit, Failure> {
 /// What to end. It stays what it is for as long as the first process lives, which reaps it; after that, its number is not
 /// given to another process within seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Target {
-    Group(Pid),
-    Process(Pid),
+struct Target {
+    group: Group,
+    pid: Pid,
 }
 
 impl Target {
     fn parse(line: &str) -> Option<Self> {
-        let (what, pid) = line.split_once(' ')?;
+        let (group, pid) = line.split_once(' ')?;
         // Number 1 is the system's.
         let pid = Pid::from_raw(pid.parse().ok().filter(|pid| *pid > 1)?)?;
-        match what {
-            "group" => Some(Self::Group(pid)),
-            "process" => Some(Self::Process(pid)),
-            _ => None,
-        }
+        Some(Self { group: group.parse().ok()?, pid })
     }
 
     fn is_there(&self) -> bool {
-        let there = match *self {
-            Self::Group(pid) => test_kill_process_group(pid),
-            Self::Process(pid) => test_kill_process(pid),
+        let there = match self.group {
+            Group::Own => test_kill_process_group(self.pid),
+            Group::Ours => test_kill_process(self.pid),
         };
         there != Err(Errno::SRCH)
     }
 
     fn signal(&self, signal: Signal) {
         // It fails if there is nothing left to signal, which is looked for anyway.
-        let _ = match *self {
-            Self::Group(pid) => kill_process_group(pid, signal),
-            Self::Process(pid) => kill_process(pid, signal),
+        let _ = match self.group {
+            Group::Own => kill_process_group(self.pid, signal),
+            Group::Ours => kill_process(self.pid, signal),
         };
     }
 
@@ -146,8 +146,9 @@ mod tests {
 
     #[test]
     fn only_processes_of_commands_are_ended() {
-        assert_eq!(Target::parse("group 7"), Pid::from_raw(7).map(Target::Group));
-        assert_eq!(Target::parse("process 7"), Pid::from_raw(7).map(Target::Process));
+        let pid = Pid::from_raw(7).unwrap();
+        assert_eq!(Target::parse("group 7"), Some(Target { group: Group::Own, pid }));
+        assert_eq!(Target::parse("process 7"), Some(Target { group: Group::Ours, pid }));
         for line in ["", "group", "group 0", "group 1", "process -1", "all 7", "group x"] {
             assert_eq!(Target::parse(line), None, "{line:?}");
         }

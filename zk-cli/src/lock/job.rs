@@ -2,11 +2,13 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    fmt,
     fs::File,
     io,
     os::unix::process::ExitStatusExt as _,
     path::Path,
     process::ExitStatus,
+    str::FromStr,
     time::Duration,
 };
 
@@ -20,6 +22,8 @@ use tokio::{
 };
 
 use super::guardian::Guardian;
+#[cfg(target_os = "linux")]
+use super::launcher;
 use crate::{
     exit::{Exit, Failure},
     render::complain,
@@ -38,6 +42,28 @@ pub(super) const GONE_POLL: Duration = Duration::from_millis(10);
 pub(crate) enum Group {
     Own,
     Ours,
+}
+
+/// What is ended with the command, for the two processes that are told so.
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Own => "group",
+            Self::Ours => "process",
+        })
+    }
+}
+
+impl FromStr for Group {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "group" => Ok(Self::Own),
+            "process" => Ok(Self::Ours),
+            _ => Err("neither `group` nor `process`"),
+        }
+    }
 }
 
 impl Group {
@@ -67,25 +93,27 @@ impl Job {
     ) -> Result<Self, Failure> {
         let (program, arguments) =
             command.split_first().ok_or_else(|| Failure::new(Exit::Usage, "no command to run"))?;
-        let mut command = Command::new(program);
-        command.args(arguments).envs(environment);
-        if group == Group::Own {
-            command.process_group(0);
-        }
-        // First, so that the command has hardly begun when the guardian is told of it. A kill of this process between the two
-        // leaves the command behind: its number is not known before it runs.
-        let guardian = Guardian::start(grace);
-        let child = command.spawn().map_err(failed(program))?;
-        let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-        let pid = pid.expect("a child that was not waited for has a process id");
-        let guardian = guardian.and_then(|mut guardian| {
-            guardian.watch(pid, group)?;
-            Ok(guardian)
-        });
         let unguarded = |error| {
             complain(&format_args!("the command would outlive a kill of zk, no guardian: {error}"));
         };
-        Ok(Self { child, pid, group, guardian: guardian.map_err(unguarded).ok() })
+        let mut guardian = Guardian::start(grace).map_err(unguarded).ok();
+        let mut starting = match &guardian {
+            // It is this program at first, and tells the guardian of itself before it becomes the command.
+            #[cfg(target_os = "linux")]
+            Some(guardian) => launcher::command(&guardian.input(), group, program),
+            _ => Command::new(program),
+        };
+        starting.args(arguments).envs(environment);
+        if group == Group::Own {
+            starting.process_group(0);
+        }
+        let child = starting.spawn().map_err(failed(program))?;
+        let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        let pid = pid.expect("a child that was not waited for has a process id");
+        if let Some(Err(error)) = guardian.as_mut().map(|guardian| guardian.watch(pid, group)) {
+            unguarded(error);
+        }
+        Ok(Self { child, pid, group, guardian })
     }
 
     /// Waits until the command has ended by itself.

@@ -243,6 +243,28 @@ async fn killed_zk_takes_its_command_along() {
     }
 }
 
+/// The command's first act is that kill. All of it is on one processor, where a new process runs before the one that has
+/// started it goes on: so the guardian has heard of it only if the command has seen to that itself.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn command_is_guarded_from_its_first_moment() {
+    let world = World::new().await;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let processor = allowed.trim().split(['-', ',']).next().unwrap();
+    for turn in 0..10 {
+        let zk = world.zk();
+        let mut command = tokio::process::Command::new("taskset");
+        command.args(["--cpu-list", processor]).arg(zk.as_std().get_program());
+        command.args(zk.as_std().get_args()).env("ZK_SERVER", world.server.connect_string());
+        command.args(["lock", &format!("/l{turn}"), "--grace", "300ms", "--"]);
+        command.args(["sh", "-c", "kill -9 $PPID; exec sleep 1000"]);
+        // Its output is closed when the command has ended too.
+        let ended = Running::start(&mut command).ended().await;
+        assert!(ended.stderr.contains("ending the command"), "turn {turn}: {ended:?}");
+    }
+}
+
 /// The first command leaves a mark when it has ended, and the second one looks for it.
 #[tokio::test]
 async fn killed_command_ends_before_next_grant() {
