@@ -183,14 +183,9 @@ impl RequestFrame {
 
     /// Length on the wire in bytes, without the length prefix.
     #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "there is a header at least")]
     pub fn len(&self) -> usize {
         self.body.len().saturating_add(RequestHeader::LEN)
-    }
-
-    /// Whether the body is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.body.is_empty()
     }
 
     /// The bytes after the header.
