@@ -11,18 +11,18 @@
 //! Frames are never reordered. Those that arrive together are sent on together, in one write.
 //! Bytes that are not frames of this protocol (TLS, four-letter words) pass unhindered.
 //!
-//! | module | concern |
-//! |---|---|
-//! | `frame`, `log` | what is remembered |
-//! | `rule`, `handle` | what tests demand |
-//! | `dissect` | from bytes to frames |
-//! | `lane` | one direction: what waits, and for what |
-//! | `connection` | one client's two sockets |
-//! | `front`, `shared` | the proxy as tests see it; what its tasks share |
-//!
 //! Where the model stops: the proxy reads whole frames before it sends them on, so it adds their
 //! transmission time; and it acknowledges bytes on behalf of the other side, so a silence looks
 //! to the sender like a peer that does not answer, not like a cable that is cut.
+
+// | module | concern |
+// |---|---|
+// | `frame`, `log` | what is remembered |
+// | `rule`, `handle` | what tests demand |
+// | `dissect` | from bytes to frames |
+// | `lane` | one direction: what waits, and for what |
+// | `connection` | one client's two sockets |
+// | `front`, `shared` | the proxy as tests see it; what its tasks share |
 
 mod connection;
 mod dissect;

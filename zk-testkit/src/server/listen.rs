@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    future::Future,
     io,
     net::{IpAddr, SocketAddr},
     sync::{
@@ -14,7 +15,7 @@ use std::{
 use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     sync::{Notify, mpsc, watch},
     task::JoinSet,
     time::Instant,
@@ -93,7 +94,7 @@ impl Listening {
         let mut tasks = JoinSet::new();
         for (member, listener) in listeners.into_iter().enumerate() {
             let port = core.port(listener, Member(member))?;
-            tasks.spawn(accept(core.clone(), port));
+            tasks.spawn(accept(core.clone(), port, plain));
         }
         tasks.spawn(keep_time(core.clone()));
         Ok(Self { core, addrs: bound, tasks })
@@ -116,7 +117,7 @@ impl Listening {
         let member = self.with(|ensemble, now| ensemble.add(now, number)).ok_or_else(refused)?;
         self.addrs.push(bound);
         let port = self.core.port(listener, member)?;
-        self.tasks.spawn(accept(self.core.clone(), port));
+        self.tasks.spawn(accept(self.core.clone(), port, plain));
         Ok(member)
     }
 
@@ -229,7 +230,15 @@ async fn keep_time(core: Arc<Core>) {
     }
 }
 
-async fn accept(core: Arc<Core>, mut port: MemberPort) {
+/// Serves all clients of a port, once their connections are as they are to be.
+pub(super) async fn accept<S, F>(
+    core: Arc<Core>,
+    mut port: MemberPort,
+    prepare: impl Fn(TcpStream) -> F,
+) where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+    F: Future<Output = Option<(S, Option<String>)>> + Send + 'static,
+{
     let mut clients = JoinSet::new();
     loop {
         tokio::select! {
@@ -238,28 +247,32 @@ async fn accept(core: Arc<Core>, mut port: MemberPort) {
             (stream, peer) = port.accept() => {
                 // Without Nagle's wait; a socket that refuses this is slower, and works.
                 let _ = stream.set_nodelay(true);
-                let client = Accepted { member: port.member, peer, subject: None };
-                clients.spawn(serve(core.clone(), stream, client));
+                let (core, member, prepared) = (core.clone(), port.member, prepare(stream));
+                clients.spawn(async move {
+                    if let Some((stream, subject)) = prepared.await {
+                        serve(core, stream, member, peer, subject.as_deref()).await;
+                    }
+                });
             }
         }
     }
 }
 
-/// A client that has connected.
-#[derive(Debug)]
-pub(super) struct Accepted {
-    pub(super) member: Member,
-    pub(super) peer: SocketAddr,
-    /// Whose certificate it has shown.
-    pub(super) subject: Option<String>,
+/// As it is, of a client that has shown no certificate.
+async fn plain(stream: TcpStream) -> Option<(TcpStream, Option<String>)> {
+    Some((stream, None))
 }
 
 /// Has the ensemble talk to a client until either hangs up.
-pub(super) async fn serve(core: Arc<Core>, stream: impl AsyncRead + AsyncWrite, client: Accepted) {
+async fn serve(
+    core: Arc<Core>,
+    stream: impl AsyncRead + AsyncWrite,
+    member: Member,
+    peer: SocketAddr,
+    subject: Option<&str>,
+) {
     core.unpaused().await;
-    let Accepted { member, peer, subject } = client;
     let (sender, channel) = mpsc::unbounded_channel();
-    let subject = subject.as_deref();
     let conn = core.with(|ensemble, now| ensemble.accept_as(now, member, peer.ip(), subject));
     let Some(conn) = conn else { return };
     core.state().clients.insert(conn, sender);
