@@ -89,7 +89,7 @@ pub(crate) const LASTING: &[Scene] = list! {
     "Supervise::run_until", Needs::Nothing, |props| {
         let supervised = Supervise::<Infallible>::new(options(&props.network, CLIENT));
         let endless = async |_| std::future::pending::<Result<(), Infallible>>().await;
-        plain(supervised.run_until(pass(SOON), endless).await)
+        plain(supervised.run_until(endless, pass(SOON)).await)
     }
     "Client::close_within", Needs::Nothing, |props| {
         plain(props.client.close_within(Duration::from_millis(300)).await)

@@ -59,7 +59,7 @@ async fn main() -> Result<(), AnyError> {
             eprintln!("interrupted: {why}");
             why.is_lasting()
         })
-        .run_until(terminated, |zk| schedule(zk, lead.clone(), address.clone(), period))
+        .run_until(|zk| schedule(zk, lead.clone(), address.clone(), period), terminated)
         .await?;
     Ok(())
 }

@@ -126,12 +126,12 @@ impl Client {
     /// and locks remain until the session expires.
     ///
     /// Returns once a server has confirmed, or after two seconds if none can be reached; the session then ends when it
-    /// expires. A connection lost in the meantime is re-established. Closing twice is harmless. Dropping the future
-    /// after the first poll does not stop the close.
+    /// expires. A connection lost in the meantime is re-established. Closing twice is harmless, and so is closing a session
+    /// that has expired: there is nothing left to close. Dropping the future after the first poll does not stop the close.
     ///
     /// # Errors
-    /// [`InDoubt`](WriteError::InDoubt) if no server has confirmed; [`NotApplied`](WriteError::NotApplied) if the
-    /// session had ended for another reason.
+    /// [`InDoubt`](WriteError::InDoubt) if no server has confirmed; [`NotApplied`](WriteError::NotApplied) if the servers
+    /// refuse the credentials, and keep the session until it expires.
     pub async fn close(&self) -> Result<(), WriteError> {
         self.end(None).await
     }
@@ -156,6 +156,7 @@ impl Client {
             SessionEnd::Closed => {
                 Err(WriteError::unknown(OpCode::CLOSE_SESSION, Cause::DeadlineExceeded))
             }
+            SessionEnd::Expired => Ok(()),
             end => Err(WriteError::NotApplied(Cause::SessionEnded(end))),
         }
     }

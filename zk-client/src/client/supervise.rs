@@ -61,7 +61,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// | the credentials are refused, or a clone of the client was closed | `run` returns that |
 /// | the service panics | so does `run`; the session is closed in the background |
 ///
-/// [`stop_if`](Self::stop_if) overrides this.
+/// [`stop_if`](Self::stop_if) overrides this. It also is the place to report what a service has failed with: an error need not
+/// be printable, and so is not logged.
 ///
 /// The service is dropped at an `await`: work without one, such as a long computation, continues without its session,
 /// as in any dropped future. A lost *connection* ends nothing; locks report for themselves when they are not certain
@@ -197,7 +198,7 @@ impl<E> Supervise<E> {
     ///         std::future::pending::<Result<(), zk_client::Error>>().await
     ///     }
     /// };
-    /// let ended = Supervise::new(options).run_until(async { drop(stopped.await) }, service).await?;
+    /// let ended = Supervise::new(options).run_until(service, async { drop(stopped.await) }).await?;
     /// assert_eq!(ended, None);
     /// # Ok(())
     /// # }
@@ -207,8 +208,8 @@ impl<E> Supervise<E> {
     /// As [`run`](Self::run).
     pub async fn run_until<F, T>(
         self,
-        stopped: impl Future<Output = ()>,
         service: impl FnMut(Client) -> F,
+        stopped: impl Future<Output = ()>,
     ) -> Result<Option<T>, Interruption<E>>
     where
         F: Future<Output = Result<T, E>>,
@@ -357,7 +358,7 @@ async fn unless<E, F: Future>(
 /// Ends a session if it has not ended, whether or not a server confirms it.
 async fn close(client: &Client) {
     if client.close().await.is_err() {
-        tracing::debug!("the session was not closed, or had ended");
+        tracing::debug!("no server has confirmed the end of the session");
     }
 }
 

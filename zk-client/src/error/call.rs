@@ -78,7 +78,8 @@ pub enum WriteError {
 /// use zk_client::{OpCode, WriteError};
 /// use zk_testkit::proxy::Match;
 ///
-/// server.on(Match::reply(OpCode::CREATE2).once()).reset(); // carried out, and the answer lost
+/// // Carried out, and the answer lost. The rule holds until its handle is dropped.
+/// let lost = server.on(Match::reply(OpCode::CREATE2).once()).reset();
 /// match zk.create("/order", b"").await {
 ///     Err(WriteError::InDoubt(doubt)) => {
 ///         println!("{doubt}: {}", doubt.cause);
@@ -88,6 +89,7 @@ pub enum WriteError {
 ///     }
 ///     other => println!("{other:?}"),
 /// }
+/// # assert_eq!(lost.times_fired(), 1);
 /// # Ok(())
 /// # }
 /// ```

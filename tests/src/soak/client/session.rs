@@ -6,7 +6,9 @@ use std::sync::{
 };
 
 use tokio::task::JoinSet;
-use zk_client::{Client, ConnectError, ConnectOptions, CreateMode, SessionEnd, WriteError, Zxid};
+use zk_client::{
+    Client, ConnectError, ConnectOptions, CreateMode, SessionEnd, SessionState, WriteError, Zxid,
+};
 
 use super::{
     connect,
@@ -112,10 +114,10 @@ pub(super) async fn run(shared: Arc<Shared>, number: usize, mut roles: Vec<Role>
         match zk.close().await {
             // The servers are there, but may be about to choose a leader.
             Ok(()) | Err(WriteError::InDoubt(_)) => {}
-            Err(error) if error.session_end() == Some(SessionEnd::Expired) => {
-                shared.count(count::EXPIRED);
-            }
             Err(error) => shared.violation(format!("close: {error}")),
+        }
+        if zk.session().state() == SessionState::Ended(SessionEnd::Expired) {
+            shared.count(count::EXPIRED);
         }
         shared.session_over(&zk.stats());
         shared.add(count::REPLIES, tap.compared());
