@@ -54,6 +54,13 @@ impl Contender {
     pub fn description(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.data)
     }
+
+    /// Whether another client has asked it to give the lock back, by [`Queue::revoke`](crate::Queue::revoke) or
+    /// Curator's `Revoker`. The request has replaced its description.
+    #[must_use]
+    pub fn is_revoked(&self) -> bool {
+        self.data == REVOKE
+    }
 }
 
 /// Reads these children of a path, in one round trip. Those that are gone are left out.

@@ -56,7 +56,8 @@ mod take;
 /// # Cost and losses
 ///
 /// Four requests in two round trips if there is a permit; one more while waiting, and two for each change during the
-/// wait; one to release it. A permit that is [lost](Guard::lost) may have another holder already: ask anew.
+/// wait; one to release it. A permit that is [lost](Guard::lost) may have another holder already: ask anew. So may one whose
+/// session is being [closed](crate::Client::close): end what runs under permits first.
 ///
 /// # Number of permits
 ///
