@@ -15,7 +15,8 @@ pub(crate) fn millis(text: &str) -> Result<Duration, String> {
 fn parse(text: &str, bare: fn(u64) -> Duration) -> Result<Duration, String> {
     match text.parse() {
         Ok(number) => Ok(bare(number)),
-        Err(_) => humantime::parse_duration(text).map_err(|error| error.to_string()),
+        Err(_) => humantime::parse_duration(text)
+            .map_err(|error| format!("{error}; such as 500ms, 30s or \"1m 30s\"")),
     }
 }
 

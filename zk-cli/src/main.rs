@@ -51,7 +51,15 @@ use clap::Parser as _;
 use self::{args::Args, exit::Failure};
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(help) if args::is_help(&help) => help.exit(),
+        Err(error) => {
+            let failure = args::mistake(error);
+            render::complain(&failure);
+            return failure.exit.into();
+        }
+    };
     if let Err(failure) = log::start(args.verbose) {
         render::complain(&failure);
         return failure.exit.into();

@@ -7,10 +7,12 @@
 //! | `servers` | commands that start a server |
 //! | `screens` | commands for people in front of a terminal |
 //! | `others` | servers, and this program |
+//! | `mistakes` | what is wrong with a command line |
 //! | `help` | overviews, and topics that several subcommands share |
 
 pub(crate) mod help;
 mod locks;
+mod mistakes;
 mod nodes;
 mod others;
 #[cfg(unix)]
@@ -26,6 +28,7 @@ use zk_client::Lease;
 pub(crate) use self::locks::LaunchArgs;
 pub(crate) use self::{
     locks::{ContenderArgs, HoldersArgs},
+    mistakes::{is_help, mistake},
     nodes::{
         AclArgs, CountArgs, CreateArgs, DeleteArgs, EphemeralsArgs, ExportArgs, GetArgs,
         ImportArgs, Limit, LsArgs, MultiArgs, Operation, QuotaArgs, SetArgs, StatArgs, SyncArgs,

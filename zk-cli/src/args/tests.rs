@@ -58,7 +58,8 @@ fn refuses(command: &Cli, whole: fn() -> Cli, front: &[&str]) {
 /// A value that is understood.
 fn sample(positional: &Arg) -> &'static str {
     match positional.get_id().as_str() {
-        "token" | "grace" => "7",
+        "token" | "grace" | "parent" => "7",
+        "group" => "group",
         "entries" => "world:anyone:r",
         "session" => "0x7",
         "shell" => "bash",

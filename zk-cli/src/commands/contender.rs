@@ -6,59 +6,84 @@ use zk_locks::{Contender, Queue};
 use crate::{
     args::{CommonArgs, ContenderArgs},
     exit::{Exit, Failure},
-    render,
+    render::{self, printable},
 };
 
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     path: &'a str,
     token: i64,
+    /// What it says of itself.
+    description: Option<&'a str>,
     /// Whether it was still there.
     done: bool,
 }
 
 pub(crate) async fn revoke(args: ContenderArgs) -> Result<Exit, Failure> {
-    act(&args, async |queue: &Queue, contender: &Contender| {
+    let done = act(&args, async |queue: &Queue, contender: &Contender| {
         queue.revoke(contender).await.map_err(Failure::write(&args.path))
     })
-    .await
+    .await?;
+    let (path, token) = (&args.path, args.token);
+    report(&args, done, |whom| {
+        format!(
+            "{whom} was asked for {path}\n    zk holders {path} shows whether it gives it back; zk evict {path} {token} takes it away\n"
+        )
+    })
 }
 
 pub(crate) async fn evict(args: ContenderArgs) -> Result<Exit, Failure> {
-    act(&args, async |queue: &Queue, contender: &Contender| {
+    let done = act(&args, async |queue: &Queue, contender: &Contender| {
         queue.evict(contender).await.map_err(|error| match error {
             zk_client::Error::Read(error) => Failure::read(&args.path)(error),
             zk_client::Error::Write(error) => Failure::write(&args.path)(error),
             other => Failure::new(Exit::Unavailable, other),
         })
     })
-    .await
+    .await?;
+    report(&args, done, |whom| format!("{whom} was evicted from {}\n", args.path))
 }
 
+/// Does it to the contender with that token. Returns what that said of itself; `None` if it is not there.
 async fn act(
     args: &ContenderArgs,
     act: impl AsyncFn(&Queue, &Contender) -> Result<bool, Failure>,
-) -> Result<Exit, Failure> {
-    let ContenderArgs { path, token, common: CommonArgs { connect, output } } = args;
-    let done = connect
+) -> Result<Option<String>, Failure> {
+    let ContenderArgs { path, token, common: CommonArgs { connect, .. } } = args;
+    connect
         .with_session(|client| async move {
             let queue = Queue::new(&client, path);
             let contenders = queue.contenders().await.map_err(Failure::read(path))?;
-            match contenders.iter().find(|contender| contender.token.get() == *token) {
-                Some(contender) => act(&queue, contender).await,
-                None => Ok(false),
-            }
+            let there = contenders.iter().find(|contender| contender.token.get() == *token);
+            let Some(contender) = there else { return Ok(None) };
+            // That of one that was asked before is the request.
+            let whom = match contender.is_revoked() {
+                true => String::new(),
+                false => contender.description().into_owned(),
+            };
+            Ok(act(&queue, contender).await?.then_some(whom))
         })
-        .await?;
+        .await
+}
+
+fn report(
+    args: &ContenderArgs,
+    done: Option<String>,
+    text: impl FnOnce(&str) -> String,
+) -> Result<Exit, Failure> {
+    let ContenderArgs { path, token, common: CommonArgs { output, .. } } = args;
     if output.json {
-        render::json(&Report { path, token: *token, done })?;
+        let (description, done) = (done.as_deref(), done.is_some());
+        render::json(&Report { path, token: *token, description, done })?;
         return Ok(if done { Exit::Done } else { Exit::No });
     }
-    match done {
-        true => Ok(Exit::Done),
-        false => {
+    match done.as_deref() {
+        Some("") => render::bytes(text(&format!("the contender with token {token}")).as_bytes()),
+        Some(whom) => render::bytes(text(&printable(whom)).as_bytes()),
+        None => {
             Err(Failure::new(Exit::No, format_args!("{path}: no contender with token {token}"))
                 .next(format_args!("zk holders {path} lists those that are there")))
         }
-    }
+    }?;
+    Ok(Exit::Done)
 }

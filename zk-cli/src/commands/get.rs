@@ -6,6 +6,7 @@ use crate::{
     args::{CommonArgs, GetArgs},
     exit::{Exit, Failure},
     render::{self, Data, NodeReport},
+    shared::Shared,
 };
 
 #[derive(Debug, Serialize)]
@@ -26,7 +27,9 @@ pub(crate) async fn run(args: GetArgs) -> Result<Exit, Failure> {
         render::json(&report)?;
     } else {
         let mut data = data.to_vec();
-        if render::to_terminal() && !data.is_empty() && !data.ends_with(b"\n") {
+        // Behind it comes a prompt, or the answer to the next line of a script.
+        let is_followed = render::to_terminal() || Shared::current().is_some();
+        if is_followed && !data.is_empty() && !data.ends_with(b"\n") {
             data.push(b'\n');
         }
         render::bytes(&data)?;

@@ -24,6 +24,8 @@ const BESIDE: &str = "-__lock__";
 #[derive(Debug, Serialize)]
 struct Lock {
     path: String,
+    /// Whether the node is there. A lock that was never taken, or not lately, may have none.
+    exists: bool,
     queue: Vec<Entry>,
 }
 
@@ -41,6 +43,8 @@ pub(crate) struct Entry {
     /// From 1.
     position: usize,
     pub(crate) holds: bool,
+    /// Whether it has been asked for the lock.
+    revoked: bool,
     node: String,
     kind: &'static str,
     /// Nodes that stand for themselves alone have none.
@@ -53,6 +57,17 @@ pub(crate) struct Entry {
     age_ms: i64,
     token: i64,
     pub(crate) description: String,
+}
+
+impl Entry {
+    /// In a word or two.
+    fn state(&self) -> &'static str {
+        match (self.holds, self.revoked) {
+            (true, true) => "holds, asked",
+            (true, false) => "holds",
+            (false, _) => "waits",
+        }
+    }
 }
 
 pub(crate) async fn run(args: HoldersArgs) -> Result<Exit, Failure> {
@@ -122,7 +137,9 @@ async fn locks(args: &HoldersArgs, client: &Client) -> Result<Vec<Lock>, Failure
         // Nodes with numbers may be other things than contenders: those have sessions.
         let is_lock = queue.iter().any(|entry| entry.session != SessionId(0).to_string());
         if is_lock || !args.recursive {
-            locks.push(Lock { path, queue });
+            let exists = !queue.is_empty()
+                || client.exists(&path).await.map_err(Failure::read(&path))?.is_some();
+            locks.push(Lock { path, exists, queue });
         }
     }
     Ok(locks)
@@ -221,6 +238,7 @@ fn entry(contender: Contender, holds: bool, now: SystemTime) -> Entry {
     Entry {
         position: 0,
         holds,
+        revoked: contender.is_revoked(),
         kind: contender.sequence.map_or("simple", |_| name(contender.kind)),
         sequence: contender.sequence,
         session: contender.session.to_string(),
@@ -237,6 +255,7 @@ fn permit(node: String, data: &[u8], stat: &Stat, now: SystemTime) -> Entry {
     Entry {
         position: 0,
         holds: true,
+        revoked: false,
         kind: "lease",
         sequence: None,
         session: stat.ephemeral_owner.to_string(),
@@ -270,10 +289,11 @@ pub(crate) fn name(kind: Kind) -> &'static str {
     }
 }
 
-fn text(args: &HoldersArgs, Lock { path, queue }: &Lock) -> String {
+fn text(args: &HoldersArgs, Lock { path, exists, queue }: &Lock) -> String {
     let heading = if args.recursive { format!("{}\n", printable(path)) } else { String::new() };
     if queue.is_empty() {
-        return format!("{path}: no holder, no waiters\n");
+        let missing = if *exists { "" } else { ": no such node" };
+        return format!("{path}: no holder, no waiters{missing}\n");
     }
     let mut table = Table::new([
         ("", Lean::Right),
@@ -288,7 +308,7 @@ fn text(args: &HoldersArgs, Lock { path, queue }: &Lock) -> String {
     for entry in queue {
         table.row([
             entry.position.to_string(),
-            if entry.holds { "holds" } else { "waits" }.to_owned(),
+            entry.state().to_owned(),
             entry.kind.to_owned(),
             age(entry.age_ms),
             entry.token.to_string(),

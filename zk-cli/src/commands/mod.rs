@@ -76,7 +76,8 @@ pub(crate) enum Command {
     /// Request a lock from its holder
     ///
     /// The holder decides whether it gives the lock back: `zk lock --revocable` does, and so do Curator's revocable
-    /// locks and programs that wait for `Guard::revoked`.
+    /// locks and programs that wait for `Guard::revoked`. The request replaces what the holder has said of itself:
+    /// `zk holders` shows it as `holds, asked`.
     Revoke(ContenderArgs),
     /// Remove a holder or waiter from a lock
     ///

@@ -1,5 +1,7 @@
 //! `zk set`: replaces a node's data.
 
+use zk_client::{Rejection, WriteError};
+
 use crate::{
     args::{CommonArgs, SetArgs},
     commands::data,
@@ -20,7 +22,13 @@ pub(crate) async fn run(args: SetArgs) -> Result<Exit, Failure> {
                 Some(version) => set.version(version),
                 None => set,
             };
-            set.await.map_err(Failure::write(path))
+            set.await.map_err(|error| match error {
+                WriteError::Rejected(Rejection::NoNode) if path != "/" => {
+                    Failure::rejected(path, Rejection::NoNode)
+                        .next(format_args!("zk create -p {path} DATA creates it"))
+                }
+                error => Failure::write(path)(error),
+            })
         })
         .await?;
     if output.json {

@@ -11,6 +11,7 @@ use std::{
 #[cfg(target_os = "linux")]
 use std::{os::fd::AsRawFd as _, path::PathBuf};
 
+use clap::ValueEnum as _;
 use rustix::{
     io::Errno,
     process::{
@@ -107,7 +108,7 @@ impl Target {
         let (group, pid) = line.split_once(' ')?;
         // Number 1 is the system's.
         let pid = Pid::from_raw(pid.parse().ok().filter(|pid| *pid > 1)?)?;
-        Some(Self { group: group.parse().ok()?, pid })
+        Some(Self { group: Group::from_str(group, false).ok()?, pid })
     }
 
     fn is_there(&self) -> bool {

@@ -8,10 +8,10 @@ use std::{
     os::unix::process::ExitStatusExt as _,
     path::Path,
     process::ExitStatus,
-    str::FromStr,
     time::Duration,
 };
 
+use clap::{ValueEnum as _, builder::PossibleValue};
 use rustix::{
     process::{Pid, Signal, getpgrp, kill_process, kill_process_group, test_kill_process_group},
     termios::tcgetpgrp,
@@ -38,31 +38,19 @@ pub(super) const GONE_POLL: Duration = Duration::from_millis(10);
 /// background of a terminal cannot read from that, and does not hear its Ctrl-C. So if we are in a
 /// terminal's foreground ourselves, the command stays in our group. Making its own group the terminal's
 /// foreground one, as shells do, would keep Ctrl-C from all others: from the script that runs us, say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// In the words of those that are to end it: all of the group, or that process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Group {
+    #[value(name = "group")]
     Own,
+    #[value(name = "process")]
     Ours,
 }
 
-/// What is ended with the command, for the two processes that are told so.
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Own => "group",
-            Self::Ours => "process",
-        })
-    }
-}
-
-impl FromStr for Group {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "group" => Ok(Self::Own),
-            "process" => Ok(Self::Ours),
-            _ => Err("neither `group` nor `process`"),
-        }
+        f.write_str(self.to_possible_value().as_ref().map_or("", PossibleValue::get_name))
     }
 }
 

@@ -41,7 +41,8 @@ async fn command_ends_when_leadership_is_lost() {
     let world = World::new().await;
     let mut leader = elect(&world, &[], "echo $ZK_LOCK_TOKEN; sleep 1000");
     let token = leader.line().await;
-    assert_eq!(world.run(["evict", "/e", &token]).await.ok(), "");
+    let said = world.run(["evict", "/e", &token]).await;
+    assert!(said.ok().ends_with(" was evicted from /e\n"));
     let ended = leader.ended().await;
     assert_eq!(ended.code, Some(123), "{ended:?}");
 }

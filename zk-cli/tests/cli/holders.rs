@@ -10,9 +10,9 @@ use crate::support::{Running, World};
 async fn unused_lock_has_an_empty_queue() {
     let world = World::new().await;
     let text = world.run(["holders", "/none"]).await.ok();
-    assert_eq!(text, "/none: no holder, no waiters\n");
+    assert_eq!(text, "/none: no holder, no waiters: no such node\n");
     let json = world.run(["holders", "--json", "/none"]).await.json();
-    assert_eq!(json, serde_json::json!({"path": "/none", "queue": []}));
+    assert_eq!(json, serde_json::json!({"path": "/none", "exists": false, "queue": []}));
 }
 
 #[tokio::test]

@@ -50,6 +50,17 @@ async fn every_error_says_what_to_do_next() {
         (&["quota", "/a"], "--nodes"),
         (&["get", "/a", "--server", "127.0.0.1:1", "--connect-timeout", "1ms"], "zk health"),
         (&["sessions", "0x7"], "--admin"),
+        (&["set", "/none", "x"], "zk create -p /none"),
+        (&["lock", "/l", "true"], "-- true"),
+        (&["elect", "/l", "true", "x"], "-- true"),
+        (&["exists", "/a"], "zk stat PATH"),
+        (&["deleteall", "/a"], "zk delete -r PATH"),
+        (&["rm", "/a"], "zk delete PATH"),
+        (&["put", "/a", "x"], "zk set PATH DATA"),
+        (&["GETACL", "/a"], "zk acl PATH"),
+        (&["help", "rm"], "zk delete PATH"),
+        (&["help", "nothing-like-that"], "zk help"),
+        (&["get"], "zk help"),
     ] {
         let ended = run(zk(&addr).args(args).env("ZK_CONFIG", "/nowhere/config")).await;
         assert_ne!(ended.code, Some(0), "{args:?}");
@@ -57,4 +68,27 @@ async fn every_error_says_what_to_do_next() {
         let (_, said) = ended.stderr.rsplit_once("\n    ").unwrap();
         assert!(said.contains(next), "{args:?}: {ended:?}");
     }
+}
+
+/// A word of another tool that looks like one that takes a lock away.
+#[tokio::test]
+async fn nothing_harmful_is_suggested() {
+    for (args, has, lacks) in [
+        (&["exists", "/a"][..], "zk stat", "evict"),
+        (&["help", "lok"], "'lock'", "evict"),
+        (&["lock", "/l", "--timeout", "5 parsecs", "--", "true"], "500ms, 30s", "evict"),
+    ] {
+        let ended = run(zk("127.0.0.1:1").args(args)).await;
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{args:?}: {ended:?}");
+        let said = &ended.stderr;
+        assert!(said.contains(has) && !said.contains(lacks), "{args:?}: {ended:?}");
+    }
+}
+
+/// `zk` alone shows its help, not a complaint.
+#[tokio::test]
+async fn no_arguments_show_the_help() {
+    let ended = run(&mut zk("127.0.0.1:1")).await;
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("Usage: zk") && !ended.stderr.starts_with("zk: "), "{ended:?}");
 }

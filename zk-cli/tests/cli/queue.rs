@@ -94,13 +94,30 @@ async fn revocation_ends_a_revocable_command() {
 }
 
 #[tokio::test]
+async fn revocation_says_whom_it_asked() {
+    let world = World::new().await;
+    let mut held = world.lock(&["--description", "web-7 pid 4711"], "/l", HOLD);
+    let token = held.line().await;
+    let said = world.run(["revoke", "/l", &token]).await.ok();
+    assert!(said.starts_with("web-7 pid 4711 was asked for /l\n"), "{said}");
+    assert!(said.contains(&format!("zk evict /l {token} ")), "{said}");
+    let there = world.run(["holders", "/l"]).await.ok();
+    assert!(there.contains("holds, asked"), "{there}");
+    assert_eq!(world.run(["holders", "--json", "/l"]).await.json()["queue"][0]["revoked"], true);
+    let said = world.run(["evict", "/l", &token]).await.ok();
+    assert_eq!(said, format!("the contender with token {token} was evicted from /l\n"));
+    held.ended().await;
+}
+
+#[tokio::test]
 async fn eviction_needs_the_holders_token() {
     let world = World::new().await;
     let mut held = world.lock(&[], "/l", "echo $ZK_LOCK_TOKEN; sleep 1000");
     let token: i64 = held.line().await.parse().unwrap();
     let missed = world.run(["evict", "/l", &(token + 1).to_string()]).await;
     assert_eq!(missed.code, Some(1), "{missed:?}");
-    assert_eq!(world.run(["evict", "/l", &token.to_string()]).await.ok(), "");
+    let said = world.run(["evict", "/l", &token.to_string()]).await;
+    assert!(said.ok().ends_with(" was evicted from /l\n"));
     let ended = held.ended().await;
     assert_eq!(ended.code, Some(123), "{ended:?}");
 }

@@ -8,7 +8,7 @@ use zk_testkit::{
 
 use crate::{
     screen::Screen,
-    support::{Running, World, run, zk},
+    support::{Running, World, must, run, zk},
     tmux::Tmux,
 };
 
@@ -192,4 +192,49 @@ async fn top_in_tmux_leaves_the_screen_as_it_was() {
     tmux.press(&["Escape", "q"]).await;
     let screen = tmux.see("behind 0").await;
     assert!(screen.starts_with("before\n"), "{screen}");
+}
+
+#[tokio::test]
+async fn top_is_stopped_and_continued_by_its_shell() {
+    let server = TestServer::start().await.unwrap();
+    let (zk, servers) = (env!("CARGO_BIN_EXE_zk"), server.connect_string());
+    let tmux = Tmux::start("PS1='> ' bash --norc -i", 100, 24).await;
+    tmux.write(&format!("{zk} top --server {servers}")).await;
+    tmux.press(&["Enter"]).await;
+    tmux.see("1 of 1 serve, alone").await;
+    tmux.press(&["C-z"]).await;
+    let screen = tmux.see("Stopped").await;
+    assert!(!screen.contains("1 of 1 serve"), "{screen}");
+    // What is typed is shown, as it is in a terminal that was given back.
+    tmux.write("echo given back; fg").await;
+    tmux.see("> echo given back; fg").await;
+    tmux.press(&["Enter"]).await;
+    tmux.see("1 of 1 serve, alone").await;
+    tmux.press(&["q"]).await;
+    let screen = tmux.see("given back\n").await;
+    assert!(!screen.contains("1 of 1 serve"), "{screen}");
+}
+
+/// With the signal that says so, and without: then there is only the terminal to see it by.
+#[tokio::test]
+async fn top_ends_with_its_terminal() {
+    let server = TestServer::start().await.unwrap();
+    let (zk, servers) = (env!("CARGO_BIN_EXE_zk"), server.connect_string());
+    let folder = tempfile::tempdir().unwrap();
+    let number = folder.path().join("number");
+    for heard in ["--default-signal=HUP", "--block-signal=HUP"] {
+        let line =
+            format!("echo $$ > {}; exec env {heard} {zk} top --server {servers}", number.display());
+        let tmux = Tmux::start(&line, 100, 24).await;
+        tmux.see("1 of 1 serve, alone").await;
+        let pid = std::fs::read_to_string(&number).unwrap();
+        drop(tmux);
+        let process = std::path::Path::new("/proc").join(pid.trim());
+        must(heard, async {
+            while process.exists() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
 }

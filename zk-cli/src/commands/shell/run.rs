@@ -16,7 +16,7 @@ use super::{
     reader::{Read, Reader},
 };
 use crate::{
-    args::ShellArgs,
+    args::{ShellArgs, is_help, mistake},
     commands::{self, Command},
     exit::{Exit, Failure},
     lock::signals::Signals,
@@ -131,11 +131,12 @@ impl Shell {
                 .map(|()| Exit::Done),
             Line::Enter(path) => self.enter(path).await,
             Line::Wrong(why) => Err(Failure::new(Exit::Usage, why)),
-            Line::Told(error) => {
-                // Help goes to standard output, as for the command line.
+            // Help goes to standard output, as for the command line.
+            Line::Told(error) if is_help(&error) => {
                 let _ = error.print();
-                Ok(if error.use_stderr() { Exit::Usage } else { Exit::Done })
+                Ok(Exit::Done)
             }
+            Line::Told(error) => Err(mistake(error)),
             Line::Command { command, is_apart } => match self.attend(*command, is_apart).await {
                 Ok(ended) => ended,
                 Err(signal) => return Outcome::End(Exit::Signal(signal.as_raw())),

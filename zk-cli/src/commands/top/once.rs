@@ -25,8 +25,8 @@ use crate::{
 /// Between the two rounds that rates are of, however rarely a screen would ask.
 const BETWEEN_MAX: Duration = Duration::from_secs(2);
 
-/// Without a terminal, and without `COLUMNS`.
-const WIDTH: u16 = 100;
+/// Without a terminal, and without `COLUMNS`: no line of a report is cut.
+const WIDTH: u16 = 250;
 
 pub(crate) async fn run(args: TopArgs) -> Result<Exit, Failure> {
     let servers: Vec<String> = args.connect.options()?.servers().map(str::to_owned).collect();

@@ -33,7 +33,7 @@ const LOCKS: [Column; 8] = [
 const QUEUE: [Column; 8] = [
     Column { title: "", lean: Lean::Right, rank: 0, least: 0 },
     Column { title: "STATE", lean: Lean::Left, rank: 2, least: 0 },
-    Column { title: "HOST", lean: Lean::Left, rank: 0, least: 8 },
+    Column { title: "WHO", lean: Lean::Left, rank: 0, least: 8 },
     Column { title: "PID", lean: Lean::Right, rank: 1, least: 0 },
     Column { title: "SINCE", lean: Lean::Right, rank: 0, least: 0 },
     Column { title: "TOKEN", lean: Lean::Right, rank: 3, least: 0 },

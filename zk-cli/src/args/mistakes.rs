@@ -1,0 +1,83 @@
+//! What is wrong with a command line, and what to do about it.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::exit::{Exit, Failure};
+
+/// Words of zkCli.sh and of shells, and what does the same here.
+const OTHER_WORDS: [(&str, &str); 27] = [
+    ("addWatch", "zk watch PATH"),
+    ("addauth", "option --auth-file: zk help connection"),
+    ("cat", "zk get PATH"),
+    ("close", "zk exit, in zk shell"),
+    ("connect", "option --server: zk help connection"),
+    ("del", "zk delete PATH"),
+    ("deleteall", "zk delete -r PATH"),
+    ("delquota", "zk quota PATH --delete"),
+    ("exists", "zk stat PATH"),
+    ("getAcl", "zk acl PATH"),
+    ("getAllChildrenNumber", "zk count PATH"),
+    ("getEphemerals", "zk ephemerals PATH"),
+    ("history", "zk shell, which has one"),
+    ("leader", "zk health"),
+    ("listquota", "zk quota PATH"),
+    ("ls2", "zk ls PATH, and zk stat PATH"),
+    ("members", "zk config"),
+    ("mkdir", "zk create -p PATH"),
+    ("put", "zk set PATH DATA"),
+    ("rm", "zk delete PATH"),
+    ("rmr", "zk delete -r PATH"),
+    ("ruok", "zk health"),
+    ("setAcl", "zk acl PATH ENTRY..."),
+    ("setquota", "zk quota PATH --nodes N --bytes N"),
+    ("srvr", "zk health"),
+    ("touch", "zk create PATH"),
+    ("version", "zk --version"),
+];
+
+/// Whether this is what was asked for, or what there is to say to a command line without a subcommand.
+pub(crate) fn is_help(error: &clap::Error) -> bool {
+    !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+}
+
+/// A command line that makes no sense.
+pub(crate) fn mistake(mut error: clap::Error) -> Failure {
+    let next = next(&error);
+    if next.is_some() {
+        // Such as `evict` for `exists`.
+        let _ = error.remove(ContextKind::SuggestedSubcommand);
+        let _ = error.remove(ContextKind::Suggested);
+    }
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    // The line on --help is what there is without better advice.
+    let text = text.rsplit_once("\n\nFor more information").map_or(text, |(text, _)| text);
+    let failure = Failure::new(Exit::Usage, text.trim_end());
+    match next {
+        Some(next) => failure.next(next),
+        None => failure,
+    }
+}
+
+fn next(error: &clap::Error) -> Option<String> {
+    let word = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        _ => None,
+    };
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let word = word(ContextKind::InvalidSubcommand)?;
+            let same = OTHER_WORDS.iter().find(|(other, _)| other.eq_ignore_ascii_case(word))?.1;
+            Some(format!("here: {same}"))
+        }
+        ErrorKind::UnknownArgument => {
+            let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+            let takes_command =
+                usage.contains("[-- <COMMAND>...]") || usage.contains("-- <COMMAND>...");
+            let word = word(ContextKind::InvalidArg)?;
+            (takes_command && !word.starts_with('-'))
+                .then(|| format!("the command stands behind --: -- {word} ..."))
+        }
+        _ => None,
+    }
+}
