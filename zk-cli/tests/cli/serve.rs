@@ -26,6 +26,23 @@ async fn serve_prints_address_and_keeps_nothing() {
 }
 
 #[tokio::test]
+async fn sessions_have_their_clients_addresses() {
+    let mut serve = Running::start(zk("").args(["serve", "--port", "0"]));
+    let addr = serve.line().await;
+    let client = zk_client::Client::connect(&addr).await.unwrap();
+    let id = client.session().id().to_string();
+    let found = run(zk(&addr).args(["sessions", "--json", &id])).await.json();
+    let [session] = &**found["sessions"].as_array().unwrap() else { panic!("{found}") };
+    assert_eq!(
+        (session["server"].as_str(), &session["timeout_ms"]),
+        (Some(&*addr), &10_000.into())
+    );
+    let from: std::net::SocketAddr = session["client"].as_str().unwrap().parse().unwrap();
+    assert!(from.ip().is_loopback() && from.port() > 0, "{found}");
+    client.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn ensemble_members_show_the_same_nodes() {
     let mut serve = Running::start(zk("").args(["serve", "--port", "0", "--members", "3"]));
     let addrs = serve.line().await;

@@ -1,6 +1,6 @@
 //! One client's connection, as the member that it is to sees it.
 
-use std::{collections::VecDeque, net::IpAddr};
+use std::{collections::VecDeque, net::SocketAddr};
 
 use bytes::{Bytes, BytesMut};
 use zk_proto::{
@@ -37,6 +37,7 @@ pub(super) enum Queued {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) member: usize,
+    pub(super) peer: SocketAddr,
     pub(super) identities: Identities,
     pub(super) sasl: Exchange,
     pub(super) phase: Phase,
@@ -56,10 +57,11 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(member: usize, peer: IpAddr) -> Self {
+    pub(super) fn new(member: usize, peer: SocketAddr) -> Self {
         Self {
             member,
-            identities: Identities::new(peer),
+            peer,
+            identities: Identities::new(peer.ip()),
             sasl: Exchange::Start,
             phase: Phase::Fresh,
             inbound: BytesMut::new(),

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     time::Duration,
 };
 
@@ -142,7 +142,7 @@ impl Ensemble {
 
     /// A client wants to connect. `None`: nothing listens there.
     pub fn accept(&mut self, now: Time, member: Member, peer: IpAddr) -> Option<Conn> {
-        self.accept_as(now, member, peer, None)
+        self.accept_as(now, member, SocketAddr::new(peer, 0), None)
     }
 
     /// A client wants to connect over TLS, and has shown a certificate of this subject (`CN=client`), if any.
@@ -150,7 +150,7 @@ impl Ensemble {
         &mut self,
         now: Time,
         member: Member,
-        peer: IpAddr,
+        peer: SocketAddr,
         subject: Option<&str>,
     ) -> Option<Conn> {
         self.act(now, |this| {

@@ -273,7 +273,7 @@ async fn serve(
 ) {
     core.unpaused().await;
     let (sender, channel) = mpsc::unbounded_channel();
-    let conn = core.with(|ensemble, now| ensemble.accept_as(now, member, peer.ip(), subject));
+    let conn = core.with(|ensemble, now| ensemble.accept_as(now, member, peer, subject));
     let Some(conn) = conn else { return };
     core.state().clients.insert(conn, sender);
     carry(core, stream, conn, Says { channel, held: None }).await;

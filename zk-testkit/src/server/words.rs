@@ -32,6 +32,7 @@ pub(super) fn answer(ensemble: &Ensemble, conn: Conn, word: [u8; 4]) -> String {
         (b"mntr", _) => monitor(ensemble, member),
         (b"envi", _) => format!("Environment:\nzookeeper.version={}\n", version(ensemble)),
         (b"wchp", _) => watches(ensemble, member),
+        (b"cons", _) => connections(ensemble, member),
         _ => {
             let word = String::from_utf8_lossy(&word);
             format!("{word} is not executed because it is not in the whitelist.\n")
@@ -93,6 +94,22 @@ fn monitor(ensemble: &Ensemble, member: usize) -> String {
         mode(ensemble, member),
         ensemble.watch_count(),
     )
+}
+
+/// A line for each connection, with its session once it has one. What real servers count for each is left out.
+fn connections(ensemble: &Ensemble, member: usize) -> String {
+    let mut answer = String::new();
+    for connection in ensemble.conns.values().filter(|it| it.member == member) {
+        let _ = write!(answer, " /{}[1](queued={}", connection.peer, connection.queue.len());
+        if let Some(id) = connection.session() {
+            let _ = write!(answer, ",sid={id}");
+            if let Some(session) = ensemble.sessions().find(|(it, _)| *it == id).map(|(_, it)| it) {
+                let _ = write!(answer, ",to={}", session.timeout().as_millis());
+            }
+        }
+        answer.push_str(")\n");
+    }
+    answer
 }
 
 /// Every path whose data or existence is watched, with the sessions that watch it.
