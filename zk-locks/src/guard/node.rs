@@ -110,10 +110,10 @@ impl HeldNode {
     /// is gone, this asks whether the session still exists. That lasts until it is connected, or over.
     pub(super) async fn reason(&self) -> Lost {
         let find_out = || async {
-            let answer = self.client.exists(&self.path).await;
-            match (answer, self.client.session().state()) {
-                (Ok(_), _) => Lost::NodeDeleted,
-                (_, SessionState::Ended(end)) => Lost::SessionEnded(end),
+            let Err(error) = self.client.exists(&self.path).await else { return Lost::NodeDeleted };
+            // The error may be here before the state is.
+            match (error.session_end(), self.client.session().state()) {
+                (Some(end), _) | (None, SessionState::Ended(end)) => Lost::SessionEnded(end),
                 _ => Lost::NodeDeleted,
             }
         };
