@@ -49,7 +49,7 @@ async fn every_error_says_what_to_do_next() {
         (&["evict", "/l", "7"], "zk holders /l"),
         (&["quota", "/a"], "--nodes"),
         (&["get", "/a", "--server", "127.0.0.1:1", "--connect-timeout", "1ms"], "zk health"),
-        (&["sessions", "0x7"], "--admin"),
+        (&["sessions", "0x7"], "zk ephemerals --session 0x7"),
         (&["set", "/none", "x"], "zk create -p /none"),
         (&["lock", "/l", "true"], "-- true"),
         (&["elect", "/l", "true", "x"], "-- true"),
