@@ -9,7 +9,7 @@ const OTHER_WORDS: [(&str, &str); 27] = [
     ("addWatch", "zk watch PATH"),
     ("addauth", "option --auth-file: zk help connection"),
     ("cat", "zk get PATH"),
-    ("close", "zk exit, in zk shell"),
+    ("close", "exit, in zk shell"),
     ("connect", "option --server: zk help connection"),
     ("del", "zk delete PATH"),
     ("deleteall", "zk delete -r PATH"),
@@ -50,7 +50,7 @@ pub(crate) fn mistake(mut error: clap::Error) -> Failure {
     }
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
-    // The line on --help is what there is without better advice.
+    // Without clap's last line, on --help: what to do next stands in its place.
     let text = text.rsplit_once("\n\nFor more information").map_or(text, |(text, _)| text);
     let failure = Failure::new(Exit::Usage, text.trim_end());
     match next {
@@ -72,8 +72,7 @@ fn next(error: &clap::Error) -> Option<String> {
         }
         ErrorKind::UnknownArgument => {
             let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-            let takes_command =
-                usage.contains("[-- <COMMAND>...]") || usage.contains("-- <COMMAND>...");
+            let takes_command = usage.contains("-- <COMMAND>...");
             let word = word(ContextKind::InvalidArg)?;
             (takes_command && !word.starts_with('-'))
                 .then(|| format!("the command stands behind --: -- {word} ..."))
