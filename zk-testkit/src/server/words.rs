@@ -103,7 +103,7 @@ fn connections(ensemble: &Ensemble, member: usize) -> String {
         let _ = write!(answer, " /{}[1](queued={}", connection.peer, connection.queue.len());
         if let Some(id) = connection.session() {
             let _ = write!(answer, ",sid={id}");
-            if let Some(session) = ensemble.sessions().find(|(it, _)| *it == id).map(|(_, it)| it) {
+            if let Some(session) = ensemble.sessions.get(id) {
                 let _ = write!(answer, ",to={}", session.timeout().as_millis());
             }
         }
