@@ -29,7 +29,7 @@ fn answered_with(proxy: &Proxy, op: OpCode, body: &impl Encode) -> RuleHandle {
 /// What came of a write whose reply does not match it: unknown.
 fn misfit<T: std::fmt::Debug>(written: Result<T, WriteError>) -> &'static str {
     match written {
-        Err(WriteError::InDoubt(doubt)) => match doubt.cause {
+        Err(WriteError::InDoubt { cause, .. }) => match cause {
             Cause::Mismatch(what) => what,
             cause => panic!("{cause:?}"),
         },

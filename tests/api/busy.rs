@@ -99,7 +99,7 @@ async fn abandoned_throttled_request_frees_permit(server: &Place) {
             // It may have been on its way once more.
             let error = within(late).await.unwrap_err();
             let gone = Cause::DeadlineExceeded;
-            let in_doubt = matches!(&error, WriteError::InDoubt(doubt) if doubt.cause == gone);
+            let in_doubt = matches!(&error, WriteError::InDoubt { cause, .. } if *cause == gone);
             assert!(in_doubt || error == WriteError::NotApplied(gone.clone()), "{error:?}");
         }
     }

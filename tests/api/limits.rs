@@ -30,8 +30,8 @@ async fn timed_out_request_does_not_affect_others(server: &Place) {
     let late = hasty.get("/a").submit();
     let gone = Cause::DeadlineExceeded;
     assert_eq!(read.await.unwrap_err(), ReadError::Unavailable(gone.clone()));
-    let WriteError::InDoubt(doubt) = write.await.unwrap_err() else { panic!("it was sent") };
-    assert_eq!(doubt.cause, gone);
+    let WriteError::InDoubt { cause, .. } = write.await.unwrap_err() else { panic!("it was sent") };
+    assert_eq!(cause, gone);
     assert_eq!(late.await.unwrap_err(), ReadError::Unavailable(gone));
     proxy.resume();
     assert_eq!(patient.await.unwrap().version, 2, "in its place, behind the other");
@@ -239,7 +239,7 @@ async fn permit_is_returned_whatever_the_outcome(server: &Place) {
         let lost = zk.create("/lost", b"").submit();
         proxy.refuse_connections().await;
         proxy.cut_all();
-        let WriteError::InDoubt(_) = lost.await.unwrap_err() else { panic!("it was sent") };
+        let WriteError::InDoubt { .. } = lost.await.unwrap_err() else { panic!("it was sent") };
         let unsent = zk.get("/").timeout(SHORT).submit().await;
         assert_eq!(unsent.unwrap_err(), ReadError::Unavailable(gone.clone()), "not sent");
         let fast = zk.get("/").fail_fast().submit().await.unwrap_err();

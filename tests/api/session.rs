@@ -171,7 +171,7 @@ async fn expired_session_stays_expired(server: &Place) {
     assert_eq!(session.ended().await, SessionEnd::Expired);
     assert!(session.lease_left().is_zero());
     let error = write.await.unwrap_err();
-    assert!(matches!(error, WriteError::InDoubt(_)), "it was sent: {error:?}");
+    assert!(matches!(error, WriteError::InDoubt { .. }), "it was sent: {error:?}");
     proxy.resume();
     let ended = Cause::SessionEnded(SessionEnd::Expired);
     assert_eq!(zk.get("/").await.unwrap_err(), ReadError::Unavailable(ended));

@@ -233,9 +233,7 @@ async fn drop_or_stop_ends_service_then_session() {
             }
         };
         let (stop, stopped) = oneshot::channel::<()>();
-        let supervised = tokio::spawn(
-            Supervise::new(options(&server)).run_until(service, async { drop(stopped.await) }),
-        );
+        let supervised = tokio::spawn(Supervise::new(options(&server)).run_until(service, stopped));
         within(has_begun).await.unwrap();
         if stops {
             drop(stop);

@@ -106,7 +106,7 @@ async fn lists(scene: &Scene) -> Result<(), String> {
         // What is in doubt can be said again.
         loop {
             match queue.revoke(&contenders[0]).await {
-                Err(WriteError::InDoubt(_)) => {}
+                Err(WriteError::InDoubt { .. }) => {}
                 revoked => return revoked,
             }
         }
@@ -251,7 +251,7 @@ async fn proclaims(scene: &Scene) -> Result<(), String> {
     let proclaimed = async {
         loop {
             match leadership.proclaim(b"new").await {
-                Err(CheckError::Unavailable(WriteError::InDoubt(_))) => {}
+                Err(CheckError::Unavailable(WriteError::InDoubt { .. })) => {}
                 proclaimed => return proclaimed,
             }
         }

@@ -84,7 +84,9 @@ async fn guard_transaction_keeps_client_options(setup: Setup) {
     let guard = within(lock.acquire()).await.unwrap();
     let late = proxy.on(Match::reply(OpCode::MULTI).once()).hold();
     let written = within(guard.transaction().set(&path, b"late").into_future()).await;
-    let overdue = |error: &WriteError| matches!(error, WriteError::InDoubt(doubt) if doubt.cause == Cause::DeadlineExceeded);
+    let overdue = |error: &WriteError| {
+        matches!(error, WriteError::InDoubt { cause: Cause::DeadlineExceeded, .. })
+    };
     assert!(written.as_ref().is_err_and(overdue), "{written:?}");
     late.release();
     let busy = too_busy_for(&proxy, Match::request(OpCode::MULTI).once());

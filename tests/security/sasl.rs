@@ -8,8 +8,8 @@ use std::{
 use bytes::Bytes;
 use zk_client::{
     AclList, BoxFuture, Client, ConnectError, ConnectOptions, DigestMd5, ErrorCode, Id, LinkError,
-    OpCode, Perms, ReadError, Rejection, SaslExchange, SaslFault, SaslInput, SaslMechanism,
-    SaslStep, Secret, SessionEnd,
+    OpCode, Perms, ReadError, Rejection, SaslExchange, SaslFault, SaslInput, SaslMechanism, Secret,
+    SessionEnd,
 };
 use zk_testkit::{
     proxy::{Direction, Proxy},
@@ -225,8 +225,11 @@ impl SaslMechanism for Chatty {
 }
 
 impl SaslExchange for Chatty {
-    fn step(&mut self, _said: SaslInput) -> BoxFuture<'_, SaslStep> {
-        Box::pin(std::future::ready(SaslStep::Say(Secret(Bytes::from_static(b"go on")))))
+    fn step(
+        &mut self,
+        _said: SaslInput,
+    ) -> BoxFuture<'_, Result<Option<Secret<Bytes>>, SaslFault>> {
+        Box::pin(std::future::ready(Ok(Some(Secret(Bytes::from_static(b"go on"))))))
     }
 }
 

@@ -216,7 +216,7 @@ impl Failure {
         move |error| match error {
             WriteError::Rejected(rejection) => Self::rejected(path, rejection),
             WriteError::NotApplied(cause) => Self::unanswered(path, &cause),
-            WriteError::InDoubt(doubt) => Self::new(Exit::InDoubt, format_args!("{path}: {doubt}")),
+            WriteError::InDoubt { .. } => Self::new(Exit::InDoubt, format_args!("{path}: {error}")),
             other => Self::new(Exit::Unavailable, format_args!("{path}: {other}")),
         }
     }

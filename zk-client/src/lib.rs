@@ -16,7 +16,7 @@
 //! // Errors of writes distinguish: rejected, certainly not applied, and in doubt.
 //! match zk.create("/jobs/1", b"payload").mode(CreateMode::Ephemeral).await {
 //!     Ok(_) | Err(WriteError::Rejected(Rejection::NodeExists)) => {}
-//!     Err(WriteError::InDoubt(_)) => {
+//!     Err(WriteError::InDoubt { .. }) => {
 //!         // From here on a read is conclusive.
 //!         zk.resolve_in_doubt().await?;
 //!         let _created = zk.exists("/jobs/1").await?.is_some();
@@ -47,7 +47,6 @@ mod client;
 mod clock;
 mod driver;
 mod error;
-mod future;
 #[cfg(feature = "digest-id")]
 mod identity;
 mod ids;
@@ -87,6 +86,7 @@ pub mod path {
 }
 
 pub use bytes;
+pub use futures_core::future::BoxFuture;
 #[cfg(feature = "tls")]
 pub use rustls;
 pub use zk_proto::{
@@ -102,14 +102,11 @@ pub use self::net::tls::{TlsConnect, TlsError, TlsOptions};
 pub use self::{
     cache::{Cache, CacheBuilder, CacheEvent, CacheEvents, CacheState, CachedNode},
     carry::{lease::LeaseKeeper, node::OwnedNode, published::SessionState, session::Session},
-    client::{
-        ConnectOptions, DeleteRecursiveError, Error, Interruption, Retry, SafeToRetry, Supervise,
-    },
+    client::{ConnectOptions, Error, Interruption, Retry, SafeToRetry, Supervise},
     error::{
-        Cause, ConnectError, InDoubt, LinkError, MultiError, ReadError, Rejection, SaslFault,
-        SessionEnd, TicketFault, TlsFault, WriteError,
+        Cause, ConnectError, LinkError, MultiError, ReadError, Rejection, SaslFault, SessionEnd,
+        TlsFault, WriteError,
     },
-    future::BoxFuture,
     net::{
         connect::{Connect, Transport},
         resolve::ResolvedConnect,
@@ -122,7 +119,7 @@ pub use self::{
     },
     request::{
         ChildNames, Create, CreateAllProtected, CreateMode, Created, EnsembleConfig,
-        EnsembleMember, Multi, OpResult, ReadResult, Request, WatchKind,
+        EnsembleMember, OpResult, ReadResult, Request, WatchKind,
         call_options::CallOptions,
         client::{Client, Cork},
         pending::Pending,

@@ -2,7 +2,9 @@
 
 use crate::layout::Layout;
 
-use zk_client::{Cause, Error, ReadError, Rejection, SessionEnd, WriteError, path::PathError};
+use zk_client::{
+    Cause, ConnectError, ReadError, Rejection, SessionEnd, WriteError, path::PathError,
+};
 
 /// Why a lock was not acquired. Whatever the reason, no node of the attempt stays behind, with one exception: a client
 /// that may create nodes under the lock's path but not list them cannot find the node of a create whose reply was lost,
@@ -110,13 +112,14 @@ impl From<WriteError> for AcquireError {
         match error {
             WriteError::Rejected(rejection) => Self::Rejected(rejection),
             WriteError::NotApplied(cause) => cause.into(),
-            WriteError::InDoubt(doubt) => doubt.cause.into(),
+            WriteError::InDoubt { cause, .. } => cause.into(),
             other => Self::Unavailable(Cause::Disconnected(describe(&other))),
         }
     }
 }
 
-fn describe(error: &dyn std::error::Error) -> zk_client::LinkError {
+/// An error that is unknown here, as a cause.
+pub(crate) fn describe(error: &dyn std::error::Error) -> zk_client::LinkError {
     zk_client::LinkError::Other(error.to_string())
 }
 
@@ -181,14 +184,84 @@ pub enum ReleaseError {
     /// The server refuses to delete the node: others keep waiting for it. The session tries again when it has presented
     /// another identity or is connected anew, and now and then; the node is deleted with the session at the latest.
     #[error("{0}")]
-    Refused(Error),
+    Refused(WriteError),
 }
 
 impl From<WriteError> for ReleaseError {
     fn from(error: WriteError) -> Self {
         match error.session_end() {
             Some(end) => Self::SessionEnded(end),
-            None => Self::Refused(error.into()),
+            None => Self::Refused(error),
         }
     }
 }
+
+/// Any failure of a recipe or of its client: `?` converts all of them, for callers that treat them alike.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), zk_locks::Error> {
+/// # let server = zk_testkit::TestServer::start().await.unwrap();
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use zk_locks::{Client, Error, Lock};
+///
+/// async fn rebuild_index(zk: &Client) -> Result<(), Error> {
+///     let guard = Lock::new(zk, "/locks/index").acquire().await?;
+///     let (config, _) = guard.scope(zk.get("/config")).await??;
+///     println!("rebuilding with {config:?}");
+///     Ok(guard.release().await?)
+/// }
+///
+/// let error = rebuild_index(&zk).await.unwrap_err();
+/// assert_eq!(error.to_string(), "rejected: NoNode", "there is no configuration");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A lock was not acquired.
+    #[error(transparent)]
+    Acquire(#[from] AcquireError),
+    /// A lock was lost.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+    /// A lock may have been lost.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// A release was not confirmed.
+    #[error(transparent)]
+    Release(#[from] ReleaseError),
+    /// A request of the client failed, or there is no session.
+    #[error(transparent)]
+    Client(#[from] zk_client::Error),
+}
+
+impl Error {
+    /// Why the session ended, if that is the cause.
+    #[must_use]
+    pub fn session_end(&self) -> Option<SessionEnd> {
+        match self {
+            Self::Acquire(AcquireError::SessionEnded(end))
+            | Self::Lost(Lost::SessionEnded(end))
+            | Self::Check(CheckError::Lost(Lost::SessionEnded(end)))
+            | Self::Release(ReleaseError::SessionEnded(end)) => Some(*end),
+            Self::Check(CheckError::Unavailable(error)) => error.session_end(),
+            Self::Client(error) => error.session_end(),
+            _ => None,
+        }
+    }
+}
+
+/// What converts into the client's error converts into this one.
+macro_rules! of_the_client {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::Client(error.into())
+            }
+        }
+    )*};
+}
+
+of_the_client!(Cause, ConnectError, PathError, ReadError, SessionEnd, WriteError);

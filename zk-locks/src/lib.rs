@@ -75,9 +75,9 @@ pub mod guide {
 }
 
 pub use zk_client::{
-    self, Acl, AclList, CallOptions, Cause, Client, ConnectError, ConnectOptions, Error, Histogram,
-    Id, Lease, Multi, Perms, ReadError, Rejection, Session, SessionEnd, SessionId, SessionState,
-    Stat, WriteError, Zxid, path::PathError,
+    self, Acl, AclList, CallOptions, Cause, Client, ConnectError, ConnectOptions, Histogram, Id,
+    Lease, MultiError, OpResult, Perms, ReadError, Rejection, Request, Session, SessionEnd,
+    SessionId, SessionState, Stat, WriteError, Zxid, path::PathError,
 };
 
 pub use self::{
@@ -88,7 +88,7 @@ pub use self::{
     durable::{DurableGuard, DurableHolder, DurableLock},
     election::{Election, LatchState, LeaderLatch, Leadership},
     entry::Kind,
-    error::{AcquireError, CheckError, Lost, ReleaseError},
+    error::{AcquireError, CheckError, Error, Lost, ReleaseError},
     follow::Follow,
     group::{Group, GroupMember},
     guard::{Guard, Guards, SharedGuard, Status},

@@ -1,9 +1,10 @@
 //! Inspecting a queue from outside, and interfering with it.
 
-use zk_client::{Client, ReadError, Rejection, WriteError, path::join};
+use zk_client::{Cause, Client, ReadError, Rejection, WriteError, path::join};
 
 use crate::{
     contender::{Contender, REVOKE, read_all},
+    error::describe,
     follow::Follow,
     front::Front,
     layout::Filter,
@@ -109,10 +110,10 @@ impl Queue {
     /// Returns `false` if it has left, or if another node, with another token, has its name by now.
     ///
     /// # Errors
-    /// [`zk_client::Error`].
-    pub async fn evict(&self, contender: &Contender) -> Result<bool, zk_client::Error> {
+    /// [`WriteError`].
+    pub async fn evict(&self, contender: &Contender) -> Result<bool, WriteError> {
         let path = join(&self.path, &contender.name);
-        match self.client.exists(&path).await? {
+        match self.client.exists(&path).await.map_err(nothing_written)? {
             Some(stat) if stat.czxid.0 == contender.token.get() => {}
             _ => return Ok(false),
         }
@@ -122,7 +123,16 @@ impl Queue {
                 Ok(true)
             }
             Err(WriteError::Rejected(Rejection::NoNode)) => Ok(false),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         }
+    }
+}
+
+/// Of a write that a failed read has kept from being made.
+fn nothing_written(error: ReadError) -> WriteError {
+    match error {
+        ReadError::Rejected(rejection) => WriteError::Rejected(rejection),
+        ReadError::Unavailable(cause) => WriteError::NotApplied(cause),
+        other => WriteError::NotApplied(Cause::Disconnected(describe(&other))),
     }
 }

@@ -189,7 +189,7 @@ impl SimpleGuard {
     ///
     /// # Errors
     /// [`Lost`]; `work` has been dropped then, wherever it was.
-    pub async fn scope<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
+    pub async fn scope<F: IntoFuture>(&self, work: F) -> Result<F::Output, Lost> {
         self.guard.scope(work).await
     }
 

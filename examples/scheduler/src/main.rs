@@ -129,7 +129,7 @@ async fn enqueue(
         match job.await {
             Ok(enqueued) => drop(enqueued?),
             // Once this returns, the next look at the newest tick shows whether it was enqueued.
-            Err(WriteError::InDoubt(_)) => drop(zk.resolve_in_doubt().await?),
+            Err(WriteError::InDoubt { .. }) => drop(zk.resolve_in_doubt().await?),
             Err(error) => return Err(error.into()),
         }
     }

@@ -34,11 +34,7 @@ pub(crate) async fn revoke(args: ContenderArgs) -> Result<Exit, Failure> {
 
 pub(crate) async fn evict(args: ContenderArgs) -> Result<Exit, Failure> {
     let done = act(&args, async |queue: &Queue, contender: &Contender| {
-        queue.evict(contender).await.map_err(|error| match error {
-            zk_client::Error::Read(error) => Failure::read(&args.path)(error),
-            zk_client::Error::Write(error) => Failure::write(&args.path)(error),
-            other => Failure::new(Exit::Unavailable, other),
-        })
+        queue.evict(contender).await.map_err(Failure::write(&args.path))
     })
     .await?;
     report(&args, done, |whom| format!("{whom} was evicted from {}\n", args.path))

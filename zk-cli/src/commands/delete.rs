@@ -1,7 +1,7 @@
 //! `zk delete`: deletes a node.
 
 use serde::Serialize;
-use zk_client::{Client, DeleteRecursiveError, Error, Rejection};
+use zk_client::{Client, Error, Rejection};
 
 use crate::{
     args::{CommonArgs, DeleteArgs},
@@ -42,8 +42,8 @@ async fn delete_all(client: &Client, path: &str) -> Result<usize, Failure> {
     match client.delete_recursive(path).await {
         Ok(0) => Err(Failure::rejected(path, Rejection::NoNode)),
         Ok(nodes) => Ok(nodes),
-        Err(DeleteRecursiveError { deleted, path, error }) => {
-            let reason = match error {
+        Err(Error::DeleteRecursive { deleted, path, error }) => {
+            let reason = match *error {
                 Error::Read(error) => Failure::read(&path)(error),
                 Error::Write(error) => Failure::write(&path)(error),
                 other => Failure::new(Exit::Unavailable, other),
@@ -51,5 +51,6 @@ async fn delete_all(client: &Client, path: &str) -> Result<usize, Failure> {
             let before = "nodes have been deleted before";
             Err(reason.retold(|reason| format!("{reason} ({deleted} {before})")))
         }
+        Err(other) => Err(Failure::new(Exit::Unavailable, other)),
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Parser as _;
 use serde::Serialize;
-use zk_client::{CreateMode, Multi, MultiError, OpResult, Stat};
+use zk_client::{CreateMode, MultiError, OpResult, Request, Stat, WriteError};
 
 use crate::{
     args::{CommonArgs, MultiArgs, Operation},
@@ -85,6 +85,8 @@ fn parse(name: &str, text: &str) -> Result<Vec<Line>, Failure> {
         })
         .collect()
 }
+
+type Multi<'a> = Request<'a, Result<Vec<OpResult>, MultiError>, WriteError>;
 
 fn add<'a>(multi: Multi<'a>, line: &'a Line) -> Multi<'a> {
     match &line.operation {

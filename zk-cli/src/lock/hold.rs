@@ -90,7 +90,7 @@ pub(crate) async fn closed(client: &Client, path: &str) {
     // The end of the session removes the node, if its deletion, which is on its way, has not.
     match client.close_within(client.session().timeout()).await {
         Ok(()) => {}
-        Err(WriteError::InDoubt(_)) => complain(&format_args!(
+        Err(WriteError::InDoubt { .. }) => complain(&format_args!(
             "{path}: no server has confirmed the release; it comes with the end of the session"
         )),
         Err(error) => complain(&format_args!("{path}: {error}")),

@@ -43,8 +43,15 @@ pub enum Error {
     #[error(transparent)]
     Multi(#[from] MultiError),
     /// Deleting a node and everything below it failed.
-    #[error(transparent)]
-    DeleteRecursive(#[from] Box<DeleteRecursiveError>),
+    #[error("{deleted} nodes deleted before {path}: {error}")]
+    DeleteRecursive {
+        /// Number of nodes that were certainly deleted.
+        deleted: usize,
+        /// The node that could not be deleted.
+        path: String,
+        /// The reason.
+        error: Box<Self>,
+    },
     /// No session could be established.
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -62,19 +69,13 @@ pub enum Error {
     Cause(#[from] Cause),
 }
 
-impl From<DeleteRecursiveError> for Error {
-    fn from(error: DeleteRecursiveError) -> Self {
-        Self::DeleteRecursive(Box::new(error))
-    }
-}
-
 impl Error {
     /// Whether something may have been written although no server confirmed it.
     #[must_use]
     pub fn is_in_doubt(&self) -> bool {
         match self {
-            Self::Write(error) => matches!(error, WriteError::InDoubt(_)),
-            Self::DeleteRecursive(error) => error.error.is_in_doubt(),
+            Self::Write(error) => matches!(error, WriteError::InDoubt { .. }),
+            Self::DeleteRecursive { error, .. } => error.is_in_doubt(),
             _ => false,
         }
     }
@@ -86,7 +87,7 @@ impl Error {
             Self::Read(error) => error.rejection(),
             Self::Write(error) => error.rejection(),
             Self::Multi(error) => Some(error.rejection),
-            Self::DeleteRecursive(error) => error.error.rejection(),
+            Self::DeleteRecursive { error, .. } => error.rejection(),
             _ => None,
         }
     }
@@ -97,7 +98,7 @@ impl Error {
         match self {
             Self::Read(error) => error.session_end(),
             Self::Write(error) => error.session_end(),
-            Self::DeleteRecursive(error) => error.error.session_end(),
+            Self::DeleteRecursive { error, .. } => error.session_end(),
             Self::Connect(ConnectError::SessionEnded(end))
             | Self::Session(end)
             | Self::Watch(WatchEnd::Session(end))
@@ -107,18 +108,6 @@ impl Error {
     }
 }
 
-/// Why a node and everything below it could not be deleted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{deleted} nodes deleted before {path}: {error}")]
-pub struct DeleteRecursiveError {
-    /// Number of nodes that were certainly deleted.
-    pub deleted: usize,
-    /// The node that could not be deleted.
-    pub path: String,
-    /// The reason.
-    pub error: Error,
-}
-
 #[cfg(test)]
 mod tests {
     use std::error::Error as _;
@@ -126,7 +115,6 @@ mod tests {
     use zk_proto::OpCode;
 
     use super::*;
-    use crate::error::InDoubt;
 
     /// `{}` is what logs show: it includes the cause, and programs that print sources do not repeat it.
     #[test]
@@ -134,14 +122,18 @@ mod tests {
         let cause = || Cause::SessionEnded(SessionEnd::Expired);
         let read = ReadError::Unavailable(cause());
         let write = WriteError::NotApplied(cause());
-        let doubt = WriteError::InDoubt(InDoubt { op: OpCode::SET_DATA, cause: cause() });
-        let deleting = |error| DeleteRecursiveError { deleted: 2, path: "/a/b".into(), error };
+        let doubt = WriteError::InDoubt { op: OpCode::SET_DATA, cause: cause() };
+        let deleting = |error| Error::DeleteRecursive {
+            deleted: 2,
+            path: "/a/b".into(),
+            error: Box::new(error),
+        };
         for (error, said) in [
             (Error::from(read.clone()), "read not answered: session expired"),
             (write.into(), "write not applied: session expired"),
             (doubt.into(), "setData in doubt: session expired"),
             (
-                deleting(read.into()).into(),
+                deleting(read.into()),
                 "2 nodes deleted before /a/b: read not answered: session expired",
             ),
             (WatchEnd::Session(SessionEnd::Expired).into(), "session expired"),

@@ -18,7 +18,7 @@ mod supervise;
 mod tree;
 
 pub use self::{
-    error::{DeleteRecursiveError, Error},
+    error::Error,
     options::ConnectOptions,
     retry::{Retry, SafeToRetry},
     supervise::{Interruption, Supervise},

@@ -3,6 +3,7 @@
 use std::{fmt, future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use futures_core::future::BoxFuture;
 use zk_proto::{
     Acl, AclList, Secret,
     session::{Auth, Config, Credentials, Lease},
@@ -14,7 +15,6 @@ use crate::{
     chroot::Chroot,
     clock::{self, Clock},
     error::ConnectError,
-    future::BoxFuture,
     net::{connect::Connect, resolve::ResolvedConnect, sasl::SaslMechanism, servers::Servers},
     report::observe::SessionObserver,
     request::call_options::CallOptions,

@@ -122,7 +122,7 @@ impl SafeToRetry for WriteError {
         match self {
             Self::Rejected(rejection) => may_pass(*rejection),
             Self::NotApplied(cause) => cause.may_pass(),
-            Self::InDoubt(_) => false,
+            Self::InDoubt { .. } => false,
         }
     }
 }
@@ -133,7 +133,9 @@ impl SafeToRetry for Error {
             Self::Read(error) => error.is_safe_to_retry(),
             Self::Write(error) => error.is_safe_to_retry(),
             Self::Multi(error) => may_pass(error.rejection),
-            Self::DeleteRecursive(error) => error.deleted == 0 && error.error.is_safe_to_retry(),
+            Self::DeleteRecursive { deleted, error, .. } => {
+                *deleted == 0 && error.is_safe_to_retry()
+            }
             Self::Cause(cause) => cause.may_pass(),
             Self::Connect(_) | Self::Session(_) | Self::Watch(_) | Self::Path(_) => false,
         }

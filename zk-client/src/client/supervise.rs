@@ -169,6 +169,30 @@ impl<E> Supervise<E> {
 
     /// Runs the service until it returns `Ok`.
     ///
+    /// The service may be an `async fn`, an `async |zk|` closure, or a closure that returns an `async` block. Only the
+    /// last can change what it captures, in front of the block:
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let options = zk_client::ConnectOptions::new(&server.connect_string())?;
+    /// use zk_client::{Error, Supervise};
+    ///
+    /// let mut runs = 0;
+    /// let service = |zk: zk_client::Client| {
+    ///     runs += 1;
+    ///     async move {
+    ///         println!("run {runs}, in session {:?}", zk.session().id());
+    ///         Ok::<(), Error>(())
+    ///     }
+    /// };
+    /// Supervise::new(options).run(service).await?;
+    /// assert_eq!(runs, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The [`Interruption`] that [ends it](Self::stop_if).
     pub async fn run<F, T>(self, service: impl FnMut(Client) -> F) -> Result<T, Interruption<E>>
@@ -178,8 +202,11 @@ impl<E> Supervise<E> {
         self.rounds(service, &Mutex::new(None)).await
     }
 
-    /// As [`run`](Self::run), until `stopped` completes, such as a signal to stop: then the service is dropped, at
-    /// whichever `await` it is, and the session [closed](Client::close). Resolves to `None` in that case.
+    /// As [`run`](Self::run), until `stopped` completes, with whatever result: then the service is dropped, at
+    /// whichever `await` it is, and the session [closed](Client::close). Resolves to `None` in that case. To stop at
+    /// Ctrl-C, pass `tokio::signal::ctrl_c()`.
+    ///
+    /// The close waits for a server's confirmation, for 2 s at most.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -198,7 +225,7 @@ impl<E> Supervise<E> {
     ///         std::future::pending::<Result<(), zk_client::Error>>().await
     ///     }
     /// };
-    /// let ended = Supervise::new(options).run_until(service, async { drop(stopped.await) }).await?;
+    /// let ended = Supervise::new(options).run_until(service, stopped).await?;
     /// assert_eq!(ended, None);
     /// # Ok(())
     /// # }
@@ -209,7 +236,7 @@ impl<E> Supervise<E> {
     pub async fn run_until<F, T>(
         self,
         service: impl FnMut(Client) -> F,
-        stopped: impl Future<Output = ()>,
+        stopped: impl Future,
     ) -> Result<Option<T>, Interruption<E>>
     where
         F: Future<Output = Result<T, E>>,
@@ -222,11 +249,11 @@ impl<E> Supervise<E> {
         let client = current.into_inner().unwrap_or_else(PoisonError::into_inner);
         match (ended, client) {
             (Ok(ended), _) => ended.map(Some),
-            (Err(()), Some(client)) => {
+            (Err(_), Some(client)) => {
                 close(&client).await;
                 Ok(None)
             }
-            (Err(()), None) => Ok(None),
+            (Err(_), None) => Ok(None),
         }
     }
 

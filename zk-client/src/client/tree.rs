@@ -1,6 +1,6 @@
 //! Deleting a node and everything below it.
 
-use super::error::{DeleteRecursiveError, Error};
+use super::error::Error;
 use std::future::{Future, IntoFuture as _};
 
 use zk_proto::path;
@@ -24,18 +24,18 @@ impl Client {
     /// meantime are no error.
     ///
     /// ```no_run
-    /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::DeleteRecursiveError> {
+    /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::Error> {
     /// println!("{} nodes deleted", zk.delete_recursive("/jobs").await?);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// [`DeleteRecursiveError`] with the node that could not be deleted, and the number of those that were.
+    /// [`Error::DeleteRecursive`] with the node that could not be deleted, and the number of those that were.
     pub fn delete_recursive(
         &self,
         path: &str,
-    ) -> impl Future<Output = Result<usize, DeleteRecursiveError>> + Send + 'static {
+    ) -> impl Future<Output = Result<usize, Error>> + Send + 'static {
         let mut client = self.clone();
         // It waits for its own replies.
         client.handle.change(|view| view.held = None);
@@ -49,12 +49,12 @@ struct Work {
 }
 
 impl Work {
-    fn failed(&self, path: &str, error: impl Into<Error>) -> DeleteRecursiveError {
-        let error = error.into();
-        DeleteRecursiveError { deleted: self.deleted, path: path.to_owned(), error }
+    fn failed(&self, path: &str, error: impl Into<Error>) -> Error {
+        let error = Box::new(error.into());
+        Error::DeleteRecursive { deleted: self.deleted, path: path.to_owned(), error }
     }
 
-    async fn run(mut self, root: String) -> Result<usize, DeleteRecursiveError> {
+    async fn run(mut self, root: String) -> Result<usize, Error> {
         if self.client.handle.chroot.absolute(&root) == "/" {
             let cause = Cause::InvalidArgument("the servers' root cannot be deleted");
             return Err(self.failed(&root, WriteError::NotApplied(cause)));
@@ -72,7 +72,7 @@ impl Work {
     }
 
     /// The node, its children, their children, and so on, as far as they exist.
-    async fn levels(&self, root: &str) -> Result<Vec<Vec<String>>, DeleteRecursiveError> {
+    async fn levels(&self, root: &str) -> Result<Vec<Vec<String>>, Error> {
         let mut levels = vec![vec![root.to_owned()]];
         while let Some(level) = levels.last().filter(|level| !level.is_empty()) {
             let mut below = Vec::new();
@@ -95,7 +95,7 @@ impl Work {
     }
 
     /// Deletes nodes. Returns whether some have children again.
-    async fn delete(&mut self, level: &[String]) -> Result<bool, DeleteRecursiveError> {
+    async fn delete(&mut self, level: &[String]) -> Result<bool, Error> {
         let mut again = false;
         for some in level.chunks(AT_ONCE) {
             let delete = |path: &String| self.client.delete(path).if_exists().into_future();

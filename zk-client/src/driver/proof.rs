@@ -1,9 +1,7 @@
 //! State of the SASL exchange.
 
-use crate::{
-    future::BoxFuture,
-    net::sasl::{SaslExchange, SaslStep},
-};
+use crate::net::sasl::{SaslExchange, SaslStep};
+use futures_core::future::BoxFuture;
 
 /// State of the SASL exchange on this connection.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use zk_proto::{
 };
 
 use super::{Driver, proof::Proof};
-use crate::{error::LinkError, net::sasl::SaslStep};
+use crate::error::LinkError;
 
 impl Driver {
     /// Starts the next step of an exchange.
@@ -29,12 +29,12 @@ impl Driver {
         let Poll::Ready((exchange, step)) = thought.as_mut().poll(cx) else { return false };
         self.proof = Proof::Waiting(exchange);
         let step = match step {
-            SaslStep::Say(token) => Step::Say(token),
-            SaslStep::Done => Step::Done,
-            SaslStep::Failed(fault) if fault.is_final() => {
+            Ok(Some(token)) => Step::Say(token),
+            Ok(None) => Step::Done,
+            Err(fault) if fault.is_final() => {
                 Step::GivenUp(DriverFault::new(LinkError::Sasl(fault)))
             }
-            SaslStep::Failed(fault) => Step::Failed(DriverFault::new(LinkError::Sasl(fault))),
+            Err(fault) => Step::Failed(DriverFault::new(LinkError::Sasl(fault))),
         };
         self.parts.session.sasl_stepped(now, step);
         true

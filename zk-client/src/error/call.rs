@@ -40,16 +40,25 @@ pub enum ReadError {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = zk_testkit::TestServer::start().await?;
 /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
-/// use zk_client::{Rejection, WriteError};
+/// use zk_client::{OpCode, Rejection, WriteError};
+/// use zk_testkit::proxy::Match;
 ///
-/// zk.create("/a", b"").await?;
-/// let error = zk.create("/a", b"").await.unwrap_err();
+/// zk.create("/order", b"").await?;
+/// let error = zk.create("/order", b"").await.unwrap_err();
 /// assert_eq!(error.rejection(), Some(Rejection::NodeExists));
 ///
-/// server.pause(); // not even the end of the session is reported
-/// let error = zk.create("/b", b"").timeout(std::time::Duration::from_millis(10)).await.unwrap_err();
-/// assert!(matches!(error, WriteError::InDoubt(_)), "it was sent");
-/// # server.resume();
+/// // Carried out, and the answer lost. The rule holds until its handle is dropped.
+/// let lost = server.on(Match::reply(OpCode::CREATE2).once()).reset();
+/// match zk.create("/order/1", b"").await {
+///     Err(WriteError::InDoubt { op, cause }) => {
+///         println!("{op}: {cause}");
+///         // From here on a read is conclusive.
+///         zk.resolve_in_doubt().await?;
+///         assert!(zk.exists("/order/1").await?.is_some());
+///     }
+///     other => println!("{other:?}"),
+/// }
+/// # assert_eq!(lost.times_fired(), 1);
 /// # Ok(())
 /// # }
 /// ```
@@ -64,43 +73,13 @@ pub enum WriteError {
     NotApplied(Cause),
     /// The request was sent and not answered. It may or may not be applied, now or a little later;
     /// [`Client::resolve_in_doubt`](crate::Client::resolve_in_doubt) returns once a read is conclusive.
-    #[error("{0}")]
-    InDoubt(InDoubt),
-}
-
-/// A write whose outcome is unknown.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = zk_testkit::TestServer::start().await?;
-/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
-/// use zk_client::{OpCode, WriteError};
-/// use zk_testkit::proxy::Match;
-///
-/// // Carried out, and the answer lost. The rule holds until its handle is dropped.
-/// let lost = server.on(Match::reply(OpCode::CREATE2).once()).reset();
-/// match zk.create("/order", b"").await {
-///     Err(WriteError::InDoubt(doubt)) => {
-///         println!("{doubt}: {}", doubt.cause);
-///         // From here on a read is conclusive.
-///         zk.resolve_in_doubt().await?;
-///         assert!(zk.exists("/order").await?.is_some());
-///     }
-///     other => println!("{other:?}"),
-/// }
-/// # assert_eq!(lost.times_fired(), 1);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{op} in doubt: {cause}")]
-#[must_use = "the write may have happened"]
-pub struct InDoubt {
-    /// The operation.
-    pub op: OpCode,
-    /// Why there was no reply.
-    pub cause: Cause,
+    #[error("{op} in doubt: {cause}")]
+    InDoubt {
+        /// The operation.
+        op: OpCode,
+        /// Why there was no reply.
+        cause: Cause,
+    },
 }
 
 impl ReadError {
@@ -129,7 +108,7 @@ impl WriteError {
     pub const fn rejection(&self) -> Option<Rejection> {
         match self {
             Self::Rejected(rejection) => Some(*rejection),
-            Self::NotApplied(_) | Self::InDoubt(_) => None,
+            Self::NotApplied(_) | Self::InDoubt { .. } => None,
         }
     }
 
@@ -137,7 +116,7 @@ impl WriteError {
     #[must_use]
     pub const fn session_end(&self) -> Option<SessionEnd> {
         match self {
-            Self::NotApplied(cause) | Self::InDoubt(InDoubt { cause, .. }) => cause.session_end(),
+            Self::NotApplied(cause) | Self::InDoubt { cause, .. } => cause.session_end(),
             Self::Rejected(_) => None,
         }
     }

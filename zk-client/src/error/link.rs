@@ -98,7 +98,7 @@ pub enum TlsFault {
     Other(String),
 }
 
-/// Why a SASL exchange failed.
+/// Why a SASL exchange failed. Texts about Kerberos come from the system's library; none of them is secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaslFault {
@@ -117,42 +117,34 @@ pub enum SaslFault {
     /// The server asks for more and more steps.
     #[error("no end in {0} steps")]
     Endless(u32),
-    /// There is no ticket to show to the server.
+    /// No Kerberos login: there is neither a cache with tickets nor a table with keys, or none for the requested
+    /// principal.
     #[error("no ticket: {0}")]
-    Ticket(TicketFault),
+    NoCredentials(String),
+    /// The ticket-granting ticket has expired, and there is no key to get another one.
+    #[error("no ticket: credentials have expired")]
+    TicketExpired,
+    /// The key distribution centre does not know us.
+    #[error("no ticket: {0}")]
+    UnknownClient(String),
+    /// The key distribution centre does not know the server by that name.
+    #[error("no ticket: {0}")]
+    UnknownService(String),
+    /// The key distribution centre of the realm is not known.
+    #[error("no ticket: {0}")]
+    UnknownRealm(String),
+    /// No key distribution centre answers.
+    #[error("no ticket: {0}")]
+    Unreachable(String),
+    /// Our clock, or the server's, is too far from that of the key distribution centre.
+    #[error("no ticket: clocks differ too much")]
+    ClockSkew,
+    /// There is no Kerberos ticket for another reason.
+    #[error("no ticket: {0}")]
+    NoTicket(String),
     /// Anything else on our side: no randomness, no thread.
     #[error("{0}")]
     Local(String),
-}
-
-/// Why there is no Kerberos ticket for a server. Texts come from the system's library; none of them is secret.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TicketFault {
-    /// No login: there is neither a cache with tickets nor a table with keys, or none for the requested principal.
-    #[error("{0}")]
-    NoCredentials(String),
-    /// The ticket-granting ticket has expired, and there is no key to get another one.
-    #[error("credentials have expired")]
-    Expired,
-    /// The key distribution centre does not know us.
-    #[error("{0}")]
-    UnknownClient(String),
-    /// The key distribution centre does not know the server by that name.
-    #[error("{0}")]
-    UnknownService(String),
-    /// The key distribution centre of the realm is not known.
-    #[error("{0}")]
-    UnknownRealm(String),
-    /// No key distribution centre answers.
-    #[error("{0}")]
-    Unreachable(String),
-    /// Our clock, or the server's, is too far from that of the key distribution centre.
-    #[error("clocks differ too much")]
-    ClockSkew,
-    /// Anything else.
-    #[error("{0}")]
-    Other(String),
 }
 
 /// What a TLS alert reads as, if taken for the length of a frame: type, version, and two bytes of it cut off.

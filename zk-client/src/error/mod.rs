@@ -17,10 +17,10 @@ mod multi;
 mod verdict;
 
 pub use self::{
-    call::{InDoubt, ReadError, WriteError},
+    call::{ReadError, WriteError},
     cause::{Cause, Rejection, SessionEnd},
     connect::ConnectError,
-    link::{LinkError, SaslFault, TicketFault, TlsFault},
+    link::{LinkError, SaslFault, TlsFault},
     multi::MultiError,
 };
 pub(crate) use self::{

@@ -3,7 +3,7 @@
 use zk_proto::{ErrorCode, OpCode};
 
 use super::{
-    call::{InDoubt, ReadError, WriteError},
+    call::{ReadError, WriteError},
     cause::{Cause, Rejection, SessionEnd},
     link::LinkError,
 };
@@ -52,13 +52,13 @@ impl CallError for WriteError {
         Self::NotApplied(cause)
     }
     fn unknown(op: OpCode, cause: Cause) -> Self {
-        Self::InDoubt(InDoubt { op, cause })
+        Self::InDoubt { op, cause }
     }
     #[cfg(feature = "trace-requests")]
     fn answer(&self) -> Result<Rejection, &Cause> {
         match self {
             Self::Rejected(rejection) => Ok(*rejection),
-            Self::NotApplied(cause) | Self::InDoubt(InDoubt { cause, .. }) => Err(cause),
+            Self::NotApplied(cause) | Self::InDoubt { cause, .. } => Err(cause),
         }
     }
 }

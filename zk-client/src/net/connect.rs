@@ -2,9 +2,8 @@
 
 use std::io;
 
+use futures_core::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
-
-use crate::future::BoxFuture;
 
 /// Any byte stream that can carry a session.
 pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}

@@ -7,12 +7,13 @@ use std::{
 };
 
 use bytes::{Buf, BytesMut};
+use futures_core::future::BoxFuture;
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_util::io::poll_read_buf;
 use zk_proto::session::ProbeAnswer;
 
 use super::connect::Transport;
-use crate::{error::LinkError, future::BoxFuture};
+use crate::error::LinkError;
 
 /// The driver's connection.
 pub(crate) enum Link {

@@ -15,10 +15,10 @@ use std::{
     time::Duration,
 };
 
+use futures_core::future::BoxFuture;
 use tokio::net::{TcpStream, lookup_host};
 
 use super::connect::{Connect, Transport};
-use crate::future::BoxFuture;
 
 /// How long one address is tried before the next one is tried as well, as RFC 8305 recommends.
 const STAGGER: Duration = Duration::from_millis(250);

@@ -7,6 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use futures_core::future::BoxFuture;
 use zk_proto::AclList;
 
 use crate::{
@@ -17,7 +18,6 @@ use crate::{
         frames::Frames,
     },
     error::SessionEnd,
-    future::BoxFuture,
     ids::Ids,
     queue::{NeedsPermit as _, Number, SendError},
     report::stats::Counters,

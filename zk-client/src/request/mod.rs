@@ -34,7 +34,7 @@ pub use self::{
     builder::Request,
     config::{EnsembleConfig, EnsembleMember},
     create::{Create, CreateAllProtected, CreateMode, Created},
-    multi::{Multi, OpResult, ReadResult},
+    multi::{OpResult, ReadResult},
     read::ChildNames,
     watches::WatchKind,
 };

@@ -24,34 +24,7 @@ use crate::{
     error::{MultiError, ReadError, Rejection, WriteError, failed},
 };
 
-/// Collects operations that are applied together or not at all; resolves to their results, in order.
-///
-/// A failed transaction resolves to [`Err`] inside of `Ok`: a server has answered, and nothing was written. An empty
-/// one succeeds. One with an operation that the server does not support, such as the creation of a container before
-/// 3.5, is refused as a whole with [`Unimplemented`](crate::Rejection::Unimplemented). One that requires version -1,
-/// which servers take as any, is not sent.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = zk_testkit::TestServer::start().await?;
-/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
-/// use zk_client::{CreateMode, MultiError, Rejection};
-///
-/// zk.create("/inbox", b"a job").await?;
-/// let moved = zk
-///     .multi()
-///     .check_version("/inbox", 0)
-///     .create("/done", b"a job", CreateMode::Persistent)
-///     .delete("/inbox");
-/// assert_eq!(moved.clone().await?.map(|results| results.len()), Ok(3));
-/// // All or nothing: it no longer exists.
-/// assert_eq!(moved.await?, Err(MultiError { index: 0, rejection: Rejection::NoNode }));
-/// # Ok(())
-/// # }
-/// ```
-pub type Multi<'a> = Request<'a, Outcome, WriteError>;
-
+/// What a transaction resolves to.
 type Outcome = Result<Vec<OpResult>, MultiError>;
 
 /// The result of one operation of a transaction.
@@ -84,19 +57,33 @@ pub enum ReadResult {
 }
 
 impl Client {
-    /// Several writes and checks, carried out together or not at all.
+    /// Several writes and checks, carried out together or not at all. Resolves to their results, in order.
     ///
-    /// ```no_run
-    /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {
-    /// let moved = zk.multi().check_version("/from", 3).delete("/from").set("/to", b"moved").await?;
-    /// match moved {
-    ///     Ok(results) => println!("{results:?}"),
-    ///     Err(error) => println!("operation {} was refused: {}", error.index, error.rejection),
-    /// }
+    /// A failed transaction resolves to [`Err`] inside of `Ok`: a server has answered, and nothing was written. An empty
+    /// one succeeds. One with an operation that the server does not support, such as the creation of a container before
+    /// 3.5, is refused as a whole with [`Unimplemented`](crate::Rejection::Unimplemented). One that requires version
+    /// -1, which servers take as any, is not sent.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+    /// use zk_client::{CreateMode, MultiError, Rejection};
+    ///
+    /// zk.create("/inbox", b"a job").await?;
+    /// let moved = zk
+    ///     .multi()
+    ///     .check_version("/inbox", 0)
+    ///     .create("/done", b"a job", CreateMode::Persistent)
+    ///     .delete("/inbox");
+    /// assert_eq!(moved.clone().await?.map(|results| results.len()), Ok(3));
+    /// // All or nothing: it no longer exists.
+    /// assert_eq!(moved.await?, Err(MultiError { index: 0, rejection: Rejection::NoNode }));
     /// # Ok(())
     /// # }
     /// ```
-    pub const fn multi(&self) -> Multi<'_> {
+    pub const fn multi(&self) -> Request<'_, Outcome, WriteError> {
         Request::in_context(self.target(), Ask::Several(Ops::Writes(Vec::new())), read)
     }
 
@@ -146,7 +133,7 @@ impl<'a> Request<'a, Vec<Result<ReadResult, Rejection>>, ReadError> {
     }
 }
 
-impl<'a> Multi<'a> {
+impl<'a> Request<'a, Outcome, WriteError> {
     /// Uses the options that the client was [given](crate::Client::with) before it was made
     /// [patient](crate::Client::patient): for transactions that a patient client lends to its caller.
     pub fn as_told(mut self) -> Self {

@@ -251,7 +251,7 @@ waited_for!(Queue {
     ---
     contenders() -> Result<Vec<Contender>, ReadError>;
     revoke(contender: &Contender) -> Result<bool, WriteError>;
-    evict(contender: &Contender) -> Result<bool, zk_client::Error>;
+    evict(contender: &Contender) -> Result<bool, WriteError>;
 });
 
 waited_for!(SimpleLock {

@@ -3,7 +3,7 @@
 use std::{fmt, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use tokio::{sync::oneshot, time::Instant};
-use zk_client::{Client, Multi, MultiError, Rejection, WriteError, path::name};
+use zk_client::{Client, MultiError, OpResult, Rejection, Request, WriteError, path::name};
 
 use super::{
     lock::{DurableLock, Live},
@@ -119,8 +119,8 @@ impl DurableGuard {
     ///
     /// # Errors
     /// [`Lost`]; `work` has been dropped then.
-    pub async fn scope<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
-        together::unless(self.lost(), pin!(work)).await
+    pub async fn scope<F: IntoFuture>(&self, work: F) -> Result<F::Output, Lost> {
+        together::unless(self.lost(), pin!(work.into_future())).await
     }
 
     /// Continues with another client, if the session has ended or is about to be left, and renews the lock with it at
@@ -154,7 +154,7 @@ impl DurableGuard {
 
     /// A transaction that happens only if the lock is still held: see
     /// [`Guard::transaction`](crate::Guard::transaction).
-    pub fn transaction(&self) -> Multi<'_> {
+    pub fn transaction(&self) -> Request<'_, Result<Vec<OpResult>, MultiError>, WriteError> {
         self.client.multi().check(&self.tenure.terms.path)
     }
 

@@ -268,7 +268,7 @@ impl Take {
                 Rejection::NoNode | Rejection::BadVersion => Ok(Made::No),
                 rejection => Err(AcquireError::Rejected(rejection)),
             },
-            Err(WriteError::InDoubt(doubt)) if !matches!(doubt.cause, Cause::SessionEnded(_)) => {
+            Err(WriteError::InDoubt { cause, .. }) if !matches!(cause, Cause::SessionEnded(_)) => {
                 client.resolve_in_doubt().await?;
                 self.found(path).await
             }

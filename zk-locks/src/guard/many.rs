@@ -2,7 +2,7 @@
 
 use std::{future::Future, mem, pin::pin, slice};
 
-use zk_client::Multi;
+use zk_client::{MultiError, OpResult, Request, WriteError};
 
 use super::{Guard, Status};
 use crate::{
@@ -91,9 +91,9 @@ impl Guards {
     ///
     /// # Errors
     /// [`Lost`]; `work` has been dropped then, wherever it was.
-    pub async fn scope<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
+    pub async fn scope<F: IntoFuture>(&self, work: F) -> Result<F::Output, Lost> {
         let gone = together::first(self.iter().map(|guard| guard.held().gone()));
-        if let Some(output) = together::unless_gone(gone, pin!(Some(work))).await {
+        if let Some(output) = together::unless_gone(gone, pin!(Some(work.into_future()))).await {
             return Ok(output);
         }
         let lost = self.iter().find(|guard| matches!(guard.status(), Status::Lost(_)));
@@ -114,7 +114,9 @@ impl Guards {
     /// A transaction that happens only if all are still held: see [`Guard::transaction`]. The index of added operations
     /// starts at the number of guards. `None` if there are none.
     #[must_use]
-    pub fn transaction(&self) -> Option<Multi<'_>> {
+    pub fn transaction(
+        &self,
+    ) -> Option<Request<'_, Result<Vec<OpResult>, MultiError>, WriteError>> {
         let (first, others) = self.guards.split_first()?;
         Some(others.iter().fold(first.transaction(), |multi, guard| multi.check(guard.path())))
     }

@@ -3,7 +3,7 @@
 use std::{fmt, future::Future, pin::pin, sync::OnceLock, time::Duration};
 
 use tokio_util::sync::CancellationToken;
-use zk_client::{Multi, OwnedNode, Watch};
+use zk_client::{MultiError, OpResult, OwnedNode, Request, Watch, WriteError};
 
 use super::{Held, Keeping, Status, hold::Hold};
 use crate::{
@@ -218,8 +218,8 @@ impl Guard {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn scope<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
-        self.held.scope(pin!(Some(work))).await
+    pub async fn scope<F: IntoFuture>(&self, work: F) -> Result<F::Output, Lost> {
+        self.held.scope(pin!(Some(work.into_future()))).await
     }
 
     /// Waits until a client asks for the lock back: by [`Queue::revoke`](crate::Queue::revoke), or with Curator's
@@ -270,7 +270,7 @@ impl Guard {
     ///
     /// Unlike the requests that the recipe makes itself, this one uses the [options](zk_client::Client::with) of the
     /// client that the recipe was made from, with their timeout and in the order of submission.
-    pub fn transaction(&self) -> Multi<'_> {
+    pub fn transaction(&self) -> Request<'_, Result<Vec<OpResult>, MultiError>, WriteError> {
         self.held.client().multi().as_told().check(self.held.path())
     }
 

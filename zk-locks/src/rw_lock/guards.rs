@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Arc};
 use zk_client::{CreateMode, MultiError, Rejection, path};
 
 use crate::{
-    error::{AcquireError, Lost, ReleaseError},
+    error::{AcquireError, Error, Lost, ReleaseError},
     guard::{Guard, Held, Status},
     layout::Role,
     ticket::Ticket,
@@ -235,6 +235,12 @@ pub struct ConvertError<G> {
     pub guard: G,
     /// The error.
     pub cause: AcquireError,
+}
+
+impl<G> From<ConvertError<G>> for Error {
+    fn from(error: ConvertError<G>) -> Self {
+        Self::Acquire(error.cause)
+    }
 }
 
 impl<G> From<ConvertError<G>> for AcquireError {

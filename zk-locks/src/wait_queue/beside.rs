@@ -1,6 +1,6 @@
 //! Nodes under the path, or at it, that have no place in the queue.
 
-use zk_client::{Cause, Client, CreateMode, InDoubt, OwnedNode, WriteError, path::join};
+use zk_client::{Cause, Client, CreateMode, OwnedNode, WriteError, path::join};
 
 use super::WaitQueue;
 use crate::error::AcquireError;
@@ -42,7 +42,7 @@ impl WaitQueue {
     /// The error, if repeating the write is no use.
     pub(crate) async fn may_try_again(&self, error: WriteError) -> Result<(), AcquireError> {
         match error {
-            WriteError::InDoubt(InDoubt { cause: Cause::Disconnected(_), .. }) => {
+            WriteError::InDoubt { cause: Cause::Disconnected(_), .. } => {
                 self.client.resolve_in_doubt().await?;
                 Ok(())
             }

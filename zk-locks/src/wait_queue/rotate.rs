@@ -84,7 +84,7 @@ impl WaitQueue {
             match self.client.delete(&self.path).await {
                 Ok(()) | Err(WriteError::Rejected(Rejection::NoNode)) => return Ok(()),
                 // A contender has joined, or the outcome is unknown: look again.
-                Err(WriteError::Rejected(Rejection::NotEmpty) | WriteError::InDoubt(_)) => {}
+                Err(WriteError::Rejected(Rejection::NotEmpty) | WriteError::InDoubt { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }

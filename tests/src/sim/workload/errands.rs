@@ -2,9 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use zk_client::{
-    Acl, AclList, CallOptions, CreateMode, DeleteRecursiveError, ReadResult, WatchKind, WriteError,
-};
+use zk_client::{Acl, AclList, CallOptions, CreateMode, Error, ReadResult, WatchKind, WriteError};
 
 use super::{Over, Worker, unless_over};
 
@@ -83,7 +81,7 @@ impl Errands {
         let Self { worker: Worker { client, rng, .. }, root, .. } = self;
         // What may still happen has happened then.
         unless_over(client.resolve_in_doubt().await)?;
-        let deleted: Result<usize, DeleteRecursiveError> = client.delete_recursive(root).await;
+        let deleted: Result<usize, Error> = client.delete_recursive(root).await;
         if unless_over(deleted)?.is_none() {
             return Ok(());
         }

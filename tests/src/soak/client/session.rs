@@ -113,7 +113,7 @@ pub(super) async fn run(shared: Arc<Shared>, number: usize, mut roles: Vec<Role>
         }
         match zk.close().await {
             // The servers are there, but may be about to choose a leader.
-            Ok(()) | Err(WriteError::InDoubt(_)) => {}
+            Ok(()) | Err(WriteError::InDoubt { .. }) => {}
             Err(error) => shared.violation(format!("close: {error}")),
         }
         if zk.session().state() == SessionState::Ended(SessionEnd::Expired) {

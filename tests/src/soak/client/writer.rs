@@ -109,7 +109,7 @@ impl Writer {
                 seat.shared.count(count::CONFLICT);
                 Ok(())
             }
-            Err(WriteError::InDoubt(_)) => {
+            Err(WriteError::InDoubt { .. }) => {
                 seat.shared.count(count::DOUBT);
                 self.open = Some(change.clone());
                 self.settle(seat, change).await

@@ -133,7 +133,7 @@ impl Historian {
             match self.zk.create(path, b"").or_exists().await {
                 Ok(_) => return Ok(()),
                 Err(error) if error.session_end().is_some() => return Err(Stop::Over),
-                Err(WriteError::InDoubt(_) | WriteError::NotApplied(_)) => {}
+                Err(WriteError::InDoubt { .. } | WriteError::NotApplied(_)) => {}
                 Err(error) => return Err(Stop::Broken(format!("create {path}: {error}"))),
             }
         }

@@ -338,9 +338,7 @@ async fn carried_out(client: &Client, deed: &Deed) -> Notice {
     let queue = Queue::new(client, &deed.entry.queue);
     let contender = &deed.entry.contender;
     let (done, past) = match deed.verb {
-        Verb::Revoke => {
-            (queue.revoke(contender).await.map_err(zk_client::Error::from), "was asked for")
-        }
+        Verb::Revoke => (queue.revoke(contender).await, "was asked for"),
         Verb::Evict => (queue.evict(contender).await, "was evicted from"),
     };
     let (whom, lock) = (deed.whom(), printable(&deed.lock));

@@ -8,9 +8,10 @@ mod gssapi;
 use std::fmt;
 
 use bytes::Bytes;
+use futures_core::future::BoxFuture;
 use zk_proto::{Secret, session::SaslInput};
 
-use crate::{error::SaslFault, future::BoxFuture};
+use crate::error::SaslFault;
 
 #[cfg(feature = "sasl-digest")]
 pub use self::digest_md5::DigestMd5;
@@ -22,7 +23,7 @@ pub use self::gssapi::Gssapi;
 ///
 /// ```
 /// use std::future::ready;
-/// use zk_client::{BoxFuture, ConnectOptions, SaslExchange, SaslMechanism, SaslInput, SaslStep, Secret};
+/// use zk_client::{BoxFuture, bytes::Bytes, ConnectOptions, SaslExchange, SaslMechanism, SaslFault, SaslInput, Secret};
 ///
 /// /// Sends a token, to servers behind a gateway that understands it.
 /// #[derive(Debug)]
@@ -37,11 +38,11 @@ pub use self::gssapi::Gssapi;
 /// }
 ///
 /// impl SaslExchange for Show {
-///     fn step(&mut self, said: SaslInput) -> BoxFuture<'_, SaslStep> {
-///         Box::pin(ready(match said {
-///             SaslInput::Nothing => SaslStep::Say(Secret(self.0.clone().into())),
-///             SaslInput::Answer(_) => SaslStep::Done,
-///         }))
+///     fn step(&mut self, said: SaslInput) -> BoxFuture<'_, Result<Option<Secret<Bytes>>, SaslFault>> {
+///         Box::pin(ready(Ok(match said {
+///             SaslInput::Nothing => Some(Secret(self.0.clone().into())),
+///             SaslInput::Answer(_) => None,
+///         })))
 ///     }
 /// }
 ///
@@ -56,23 +57,19 @@ pub trait SaslMechanism: fmt::Debug + Send + Sync + 'static {
 
 /// One exchange of a mechanism with a server.
 pub trait SaslExchange: Send + 'static {
-    /// Computes the next step: from nothing at the start, later from the server's reply.
+    /// Computes the next step, from nothing at the start, later from the server's reply: what to send, and wait for the
+    /// answer to, or `None` once both sides are satisfied.
     ///
     /// The future runs within the session's task, and must not block. It is dropped with the connection. The session
     /// bounds the number of steps and, together with the connection attempt, the time.
-    fn step(&mut self, said: SaslInput) -> BoxFuture<'_, SaslStep>;
+    ///
+    /// # Errors
+    /// Why the exchange has failed.
+    fn step(&mut self, said: SaslInput) -> BoxFuture<'_, Result<Option<Secret<Bytes>>, SaslFault>>;
 }
 
-/// The result of a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SaslStep {
-    /// Send this to the server, and wait for its answer.
-    Say(Secret<Bytes>),
-    /// Both sides are satisfied.
-    Done,
-    /// The exchange has failed.
-    Failed(SaslFault),
-}
+/// What a step ends in.
+pub(crate) type SaslStep = Result<Option<Secret<Bytes>>, SaslFault>;
 
 #[cfg(any(feature = "sasl-digest", feature = "sasl-gssapi"))]
 fn malformed(why: &str) -> SaslFault {

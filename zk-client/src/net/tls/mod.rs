@@ -8,16 +8,14 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
+use futures_core::future::BoxFuture;
 use rustls::{ClientConfig, pki_types::ServerName};
 use tokio_rustls::TlsConnector;
 
 use self::fault::CutOff;
-use crate::{
-    future::BoxFuture,
-    net::{
-        connect::{Connect, Transport},
-        resolve::ResolvedConnect,
-    },
+use crate::net::{
+    connect::{Connect, Transport},
+    resolve::ResolvedConnect,
 };
 
 pub(crate) use self::fault::fault;

@@ -41,7 +41,7 @@ async fn a_lost_answer_leaves_its_node() {
     let server = TestServer::start().await.unwrap();
     let zk = client(&server).await;
     let lost = server.on(Match::reply(OpCode::CREATE2).path("/order").once()).reset();
-    assert!(matches!(zk.create("/order", b"").await, Err(WriteError::InDoubt(_))));
+    assert!(matches!(zk.create("/order", b"").await, Err(WriteError::InDoubt { .. })));
     assert_eq!(lost.times_fired(), 1);
     assert_eq!(server.paths(), ["/order"]);
 }

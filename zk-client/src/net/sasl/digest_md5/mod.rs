@@ -5,13 +5,14 @@ mod challenge;
 use std::{fmt, future::ready};
 
 use bytes::Bytes;
+use futures_core::future::BoxFuture;
 use md5::{Digest as _, Md5};
 use zeroize::Zeroizing;
 use zk_proto::{Secret, session::SaslInput};
 
 use self::challenge::Challenge;
 use super::{SaslExchange, SaslMechanism, SaslStep, malformed};
-use crate::{error::SaslFault, future::BoxFuture};
+use crate::error::SaslFault;
 
 /// The URI that all servers accept, whatever their names are.
 const DIGEST_URI: &str = "zookeeper/zk-sasl-md5";
@@ -80,17 +81,16 @@ enum Stage {
 
 impl SaslExchange for Exchange {
     fn step(&mut self, said: SaslInput) -> BoxFuture<'_, SaslStep> {
-        let step = self.next(said).unwrap_or_else(SaslStep::Failed);
-        Box::pin(ready(step))
+        Box::pin(ready(self.next(said)))
     }
 }
 
 impl Exchange {
-    fn next(&mut self, said: SaslInput) -> Result<SaslStep, SaslFault> {
+    fn next(&mut self, said: SaslInput) -> SaslStep {
         let answer = match said {
             SaslInput::Nothing => {
                 self.stage = Stage::Opened;
-                return Ok(SaslStep::Say(Secret(Bytes::new())));
+                return Ok(Some(Secret(Bytes::new())));
             }
             // No reply of this mechanism is empty.
             SaslInput::Answer(Secret(None)) => return Err(SaslFault::Unavailable),
@@ -104,14 +104,14 @@ impl Exchange {
                 let proofs = self.user.proofs(&challenge, &cnonce)?;
                 let response = self.user.response(&challenge, &cnonce, &proofs.ours);
                 self.stage = Stage::Answered { expected: proofs.theirs };
-                Ok(SaslStep::Say(Secret(Bytes::from(response))))
+                Ok(Some(Secret(Bytes::from(response))))
             }
             Stage::Answered { expected } => {
                 let proof = answer.strip_prefix(b"rspauth=").ok_or(SaslFault::Unproved)?;
                 let differences = proof.iter().zip(expected.bytes());
                 let differences = differences.fold(0, |all, (a, b)| all | (a ^ b));
                 if proof.len() == expected.len() && differences == 0 {
-                    Ok(SaslStep::Done)
+                    Ok(None)
                 } else {
                     Err(SaslFault::Unproved)
                 }
@@ -222,7 +222,7 @@ mod tests {
         for proof in ["rspauth=00000000000000000000000000000000", "rspauth=", "thanks", ""] {
             let mut exchange = exchange();
             let said = exchange.next(answer("nonce=\"n\",algorithm=md5-sess"));
-            assert!(matches!(said, Ok(SaslStep::Say(_))), "{said:?}");
+            assert!(matches!(said, Ok(Some(_))), "{said:?}");
             assert_eq!(exchange.next(answer(proof)), Err(SaslFault::Unproved), "{proof:?}");
         }
     }

@@ -3,6 +3,7 @@
 use std::{mem, sync::Arc};
 
 use bytes::Bytes;
+use futures_core::future::BoxFuture;
 use libgssapi::{
     context::{ClientCtx, CtxFlags, SecurityContext as _},
     credential::{Cred, CredUsage},
@@ -18,7 +19,6 @@ use super::{
 };
 use crate::{
     error::SaslFault,
-    future::BoxFuture,
     net::sasl::{SaslExchange, SaslStep, malformed},
 };
 
@@ -56,7 +56,7 @@ impl Exchange {
         Self { client, server, turns, stage: Stage::Start }
     }
 
-    async fn next(&mut self, said: SaslInput) -> Result<SaslStep, SaslFault> {
+    async fn next(&mut self, said: SaslInput) -> SaslStep {
         let answer = match said {
             SaslInput::Nothing => None,
             SaslInput::Answer(Secret(answer)) => answer,
@@ -69,7 +69,7 @@ impl Exchange {
             (Stage::Proved(context), Some(offer)) => choose(context, &offer)?,
             (Stage::Shown(_) | Stage::Proved(_), None) => return Err(SaslFault::Unavailable),
             (Stage::Chosen, answer) if answer.as_ref().is_none_or(Bytes::is_empty) => {
-                (SaslStep::Done, Stage::Over)
+                (None, Stage::Over)
             }
             (Stage::Chosen | Stage::Over, _) => return Err(malformed("more than there is to say")),
         };
@@ -80,7 +80,7 @@ impl Exchange {
 
 impl SaslExchange for Exchange {
     fn step(&mut self, said: SaslInput) -> BoxFuture<'_, SaslStep> {
-        Box::pin(async move { self.next(said).await.unwrap_or_else(SaslStep::Failed) })
+        Box::pin(self.next(said))
     }
 }
 
@@ -89,7 +89,7 @@ async fn show(
     client: Option<String>,
     server: String,
     turns: Arc<Turns>,
-) -> Result<(SaslStep, Stage), SaslFault> {
+) -> Result<(Option<Secret<Bytes>>, Stage), SaslFault> {
     let of = server.clone();
     let show = move || {
         let context = context(client.as_deref(), &server).map_err(no_ticket)?;
@@ -118,7 +118,7 @@ fn prove(
     mut context: ClientCtx,
     heard: Option<&[u8]>,
     fault: fn(Error) -> SaslFault,
-) -> Result<(SaslStep, Stage), SaslFault> {
+) -> Result<(Option<Secret<Bytes>>, Stage), SaslFault> {
     let token = context.step(heard, None).map_err(fault)?;
     // Java's servers expect a message before they make their offer, even an empty one.
     let token = token.map_or_else(Bytes::new, |token| Bytes::copy_from_slice(&token));
@@ -129,11 +129,14 @@ fn prove(
     } else {
         return Err(SaslFault::Unproved);
     };
-    Ok((SaslStep::Say(Secret(token)), stage))
+    Ok((Some(Secret(token)), stage))
 }
 
 /// Chooses no layer, and sends our authorization identity: our own principal, as Java's client does.
-fn choose(mut context: ClientCtx, offer: &[u8]) -> Result<(SaslStep, Stage), SaslFault> {
+fn choose(
+    mut context: ClientCtx,
+    offer: &[u8],
+) -> Result<(Option<Secret<Bytes>>, Stage), SaslFault> {
     let offer = context.unwrap(offer).map_err(unproved)?;
     check_offer(&offer)?;
     let local = |error: Error| SaslFault::Local(error.to_string());
@@ -142,7 +145,7 @@ fn choose(mut context: ClientCtx, offer: &[u8]) -> Result<(SaslStep, Stage), Sas
     let mut choice = vec![NO_LAYER, 0, 0, 0];
     choice.extend_from_slice(&name);
     let choice = context.wrap(false, &choice).map_err(local)?;
-    Ok((SaslStep::Say(Secret(Bytes::copy_from_slice(&choice))), Stage::Chosen))
+    Ok((Some(Secret(Bytes::copy_from_slice(&choice))), Stage::Chosen))
 }
 
 fn check_offer(offer: &[u8]) -> Result<(), SaslFault> {

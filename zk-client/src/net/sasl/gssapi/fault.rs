@@ -2,7 +2,7 @@
 
 use libgssapi::error::{Error, MajorFlags};
 
-use crate::error::{SaslFault, TicketFault};
+use crate::error::SaslFault;
 
 /// Error numbers of MIT's library (`krb5.h`), which other Kerberos 5 libraries have adopted.
 mod code {
@@ -29,24 +29,24 @@ const ROUTINE: u32 = 0x00FF_0000;
 /// Why there is no ticket. Must be called in the thread where the error occurred: the library keeps its texts there.
 pub(super) fn no_ticket(error: Error) -> SaslFault {
     let text = text(error);
-    SaslFault::Ticket(match error.minor {
-        code::UNKNOWN_CLIENT => TicketFault::UnknownClient(text),
-        code::UNKNOWN_SERVICE => TicketFault::UnknownService(text),
-        code::TICKET_EXPIRED => TicketFault::Expired,
-        code::CLOCK_SKEW | code::CLOCK_SKEW_IN_REPLY => TicketFault::ClockSkew,
-        code::NO_CACHE | code::NO_CACHE_FILE | code::NO_KEY => TicketFault::NoCredentials(text),
-        code::UNKNOWN_REALM | code::NO_DEFAULT_REALM => TicketFault::UnknownRealm(text),
-        code::UNREACHABLE | code::KDC_NOT_RESOLVED => TicketFault::Unreachable(text),
-        _ if is_expired(error) => TicketFault::Expired,
-        _ if is(error, MajorFlags::GSS_S_NO_CRED) => TicketFault::NoCredentials(text),
-        _ => TicketFault::Other(text),
-    })
+    match error.minor {
+        code::UNKNOWN_CLIENT => SaslFault::UnknownClient(text),
+        code::UNKNOWN_SERVICE => SaslFault::UnknownService(text),
+        code::TICKET_EXPIRED => SaslFault::TicketExpired,
+        code::CLOCK_SKEW | code::CLOCK_SKEW_IN_REPLY => SaslFault::ClockSkew,
+        code::NO_CACHE | code::NO_CACHE_FILE | code::NO_KEY => SaslFault::NoCredentials(text),
+        code::UNKNOWN_REALM | code::NO_DEFAULT_REALM => SaslFault::UnknownRealm(text),
+        code::UNREACHABLE | code::KDC_NOT_RESOLVED => SaslFault::Unreachable(text),
+        _ if is_expired(error) => SaslFault::TicketExpired,
+        _ if is(error, MajorFlags::GSS_S_NO_CRED) => SaslFault::NoCredentials(text),
+        _ => SaslFault::NoTicket(text),
+    }
 }
 
 /// The server's message was not made with the ticket's key, or that ticket has expired in the meantime.
 pub(super) fn unproved(error: Error) -> SaslFault {
     if is_expired(error) {
-        return SaslFault::Ticket(TicketFault::Expired);
+        return SaslFault::TicketExpired;
     }
     tracing::debug!(why = text(error), "server has not proved who it is");
     SaslFault::Unproved
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn ticket_expiry_is_not_a_server_fault() {
         for major in [MajorFlags::GSS_S_CONTEXT_EXPIRED, MajorFlags::GSS_S_CREDENTIALS_EXPIRED] {
-            assert_eq!(unproved(error(major, 0)), SaslFault::Ticket(TicketFault::Expired));
+            assert_eq!(unproved(error(major, 0)), SaslFault::TicketExpired);
         }
         for major in [MajorFlags::GSS_S_FAILURE, MajorFlags::GSS_S_DEFECTIVE_TOKEN] {
             assert_eq!(unproved(error(major, 0)), SaslFault::Unproved);
@@ -91,6 +91,6 @@ mod tests {
         let major = MajorFlags::GSS_S_UNAUTHORIZED;
         assert!(major.contains(MajorFlags::GSS_S_CREDENTIALS_EXPIRED | MajorFlags::GSS_S_NO_CRED));
         let fault = no_ticket(error(major, 0));
-        assert!(matches!(fault, SaslFault::Ticket(TicketFault::Other(_))), "{fault:?}");
+        assert!(matches!(fault, SaslFault::NoTicket(_)), "{fault:?}");
     }
 }

@@ -43,8 +43,8 @@ const SERVICE: &str = "zookeeper";
 /// outlast the connection attempt, which has its own [bound](crate::ConnectOptions::connect_timeout); the next attempt
 /// then finds the ticket in the cache. Such a thread does not keep the process from exiting.
 ///
-/// **Errors.** [`SaslFault::Ticket`](crate::SaslFault::Ticket) if there is no ticket: another attempt is made, since
-/// tickets are renewed while sessions live. [`SaslFault::Unproved`](crate::SaslFault::Unproved) for servers that cannot
+/// **Errors.** Without a ticket ([`SaslFault::NoCredentials`](crate::SaslFault::NoCredentials) and those behind it) another
+/// attempt is made, since tickets are renewed while sessions live. [`SaslFault::Unproved`](crate::SaslFault::Unproved) for servers that cannot
 /// use their ticket. Servers that refuse ours end the session.
 ///
 /// Nothing is delegated to the server, credentials included. No security layer is negotiated, as ZooKeeper has none:
