@@ -2,7 +2,10 @@
 
 use std::{fmt, io, process::ExitCode};
 
-use zk_client::{Cause, ConnectError, ReadError, Rejection, SessionEnd, WriteError, path::parent};
+use zk_client::{
+    Cause, ConnectError, ReadError, Rejection, SessionEnd, WriteError,
+    path::{PathError, parent},
+};
 use zk_locks::AcquireError;
 
 /// How the program ends.
@@ -156,9 +159,15 @@ impl Failure {
             ),
             Rejection::NoNode => ("no such node", format!("zk ls {} lists what exists", above())),
             Rejection::NodeExists => ("exists already", format!("zk set {path} replaces its data")),
-            Rejection::BadVersion => {
-                ("its version is another one", format!("zk stat {path} prints the current one"))
-            }
+            Rejection::BadVersion => (
+                "its version is not the one named",
+                format!("zk stat {path} prints the current one"),
+            ),
+            Rejection::BadArguments => (
+                "the server refuses the request as senseless",
+                "/ and /zookeeper can be neither created nor deleted: zk ls / lists other nodes"
+                    .to_owned(),
+            ),
             Rejection::NotEmpty => {
                 ("has children", format!("zk delete -r {path} deletes them, too"))
             }
@@ -194,11 +203,20 @@ impl Failure {
     /// An operation on `path` that was not answered.
     fn unanswered(path: &str, cause: &Cause) -> Self {
         match cause {
-            Cause::InvalidPath(error) => Self::new(Exit::Usage, error),
+            Cause::InvalidPath(error) => Self::no_path(path, error),
             Cause::InvalidArgument(_) | Cause::TooLarge { .. } => {
                 Self::new(Exit::Usage, format_args!("{path}: {cause}"))
             }
             cause => Self::new(Exit::Unavailable, format_args!("{path}: {cause}")),
+        }
+    }
+
+    /// What is no path.
+    fn no_path(path: &str, error: &PathError) -> Self {
+        let failure = Self::new(Exit::Usage, error);
+        match begins_with_slash(path) {
+            Some(next) => failure.next(next),
+            None => failure,
         }
     }
 
@@ -229,7 +247,7 @@ impl Failure {
                     .next(format_args!("zk holders {path} lists who has it"))
             }
             AcquireError::Rejected(rejection) => Self::rejected(path, rejection),
-            AcquireError::InvalidPath(error) => Self::new(Exit::Usage, error),
+            AcquireError::InvalidPath(error) => Self::no_path(path, &error),
             AcquireError::NodeDeleted | AcquireError::SequenceExhausted { .. } => {
                 Self::new(Exit::No, format_args!("{path}: {error}"))
             }
@@ -241,6 +259,12 @@ impl Failure {
     pub(crate) fn local(what: &str) -> impl Fn(io::Error) -> Self + '_ {
         move |error| Self::new(Exit::LocalIo, format_args!("{what}: {error}"))
     }
+}
+
+/// What there is to say of a path that does not begin as one.
+pub(crate) fn begins_with_slash(path: &str) -> Option<String> {
+    let is_relative = !path.is_empty() && !path.starts_with('/');
+    is_relative.then(|| format!("paths begin with a slash: /{path}"))
 }
 
 impl fmt::Display for Failure {

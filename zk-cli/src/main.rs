@@ -51,11 +51,13 @@ use clap::Parser as _;
 use self::{args::Args, exit::Failure};
 
 fn main() -> ExitCode {
+    let words = std::env::args_os().skip(1);
+    let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(help) if args::is_help(&help) => help.exit(),
         Err(error) => {
-            let failure = args::mistake(error);
+            let failure = args::advised(args::mistake(error), &words);
             render::complain(&failure);
             return failure.exit.into();
         }
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         .map_err(Failure::local("cannot start"))
         .and_then(|runtime| runtime.block_on(commands::run(args.command)));
     let exit = ended.unwrap_or_else(|failure| {
+        let failure = args::advised(failure, &words);
         render::complain(&failure);
         failure.exit
     });

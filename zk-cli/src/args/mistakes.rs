@@ -2,7 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, begins_with_slash};
 
 /// Words of zkCli.sh and of shells, and what does the same here.
 const OTHER_WORDS: [(&str, &str); 27] = [
@@ -34,6 +34,45 @@ const OTHER_WORDS: [(&str, &str); 27] = [
     ("touch", "zk create PATH"),
     ("version", "zk --version"),
 ];
+
+/// Options of zkCli.sh, the commands that they stand behind, and what does the same here. `-s` and `-v` are others here.
+const OTHER_OPTIONS: [(&[&str], &str, &str); 9] = [
+    (&["create"], "-e", "--ephemeral"),
+    (&["create"], "-s", "--sequential"),
+    (&["create"], "-c", "--container"),
+    (&["create"], "-t", "--ttl"),
+    (&["delete", "set"], "-v", "--version"),
+    (&["get", "ls", "config", "set"], "-s", "zk stat PATH prints the metadata"),
+    (&["get", "ls", "stat", "config"], "-w", "zk watch PATH"),
+    (&["watch"], "-m", "without --recursive, the node and its children"),
+    (&["getAcl", "acl"], "-s", "zk stat PATH prints the metadata"),
+];
+
+/// Why a command line has failed, with what to type for its options of zkCli.sh, if it is about what was typed.
+pub(crate) fn advised<W: AsRef<str>>(failure: Failure, words: &[W]) -> Failure {
+    let hint = if failure.exit == Exit::Usage { other_options(words) } else { None };
+    match hint {
+        Some(hint) => failure.next(hint),
+        None => failure,
+    }
+}
+
+fn other_options<W: AsRef<str>>(words: &[W]) -> Option<String> {
+    let mut words = words.iter().map(W::as_ref).take_while(|word| *word != "--");
+    let first = words.next()?;
+    let hints = words.filter_map(|word| {
+        if word == "-server" {
+            return Some("-server: --server".to_owned());
+        }
+        let known = |(commands, option, _): &&(&[&str], &str, &str)| {
+            *option == word && commands.contains(&first)
+        };
+        let (_, option, ours) = OTHER_OPTIONS.iter().find(known)?;
+        Some(format!("{option}: {ours}"))
+    });
+    let hints: Vec<_> = hints.collect();
+    (!hints.is_empty()).then(|| format!("in place of zkCli.sh's {}", hints.join(", ")))
+}
 
 /// Whether this is what was asked for, or what there is to say to a command line without a subcommand.
 pub(crate) fn is_help(error: &clap::Error) -> bool {
@@ -74,8 +113,21 @@ fn next(error: &clap::Error) -> Option<String> {
             let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
             let takes_command = usage.contains("-- <COMMAND>...");
             let word = word(ContextKind::InvalidArg)?;
+            if usage.contains("<COMMAND>") && !takes_command && word.starts_with('-') {
+                return Some(
+                    "options stand behind the subcommand: zk ls --server HOST:PORT".into(),
+                );
+            }
             (takes_command && !word.starts_with('-'))
                 .then(|| format!("the command stands behind --: -- {word} ..."))
+        }
+        ErrorKind::ValueValidation => {
+            let (arg, value) = (word(ContextKind::InvalidArg)?, word(ContextKind::InvalidValue)?);
+            match arg {
+                "<TOKEN>" => Some("zk holders PATH lists the tokens, which are numbers".to_owned()),
+                "<PATH>" | "[PATH]" => begins_with_slash(value),
+                _ => None,
+            }
         }
         _ => None,
     }

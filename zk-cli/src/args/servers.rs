@@ -79,8 +79,8 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) ttl: bool,
     /// Take commands from standard input, and answer each with a line: stop N, start N (members, from 0),
-    /// cut N, heal N (the network between a member and the others), drop (all connections), expire SESSION, add ID PORT
-    /// (one more server, for clients to let it join)
+    /// cut N, heal N (the network between a member and the others), drop (all connections), expire SESSION, sessions
+    /// (those that live), add ID PORT (one more server, for clients to let it join)
     #[arg(long)]
     pub(crate) control: bool,
     #[command(flatten)]

@@ -9,6 +9,7 @@ use crate::{
     exit::{Exit, Failure},
     interrupt::Interrupt,
     render::{self, NodeReport},
+    shared::Shared,
 };
 
 pub(crate) async fn run(args: CreateArgs) -> Result<Exit, Failure> {
@@ -16,7 +17,8 @@ pub(crate) async fn run(args: CreateArgs) -> Result<Exit, Failure> {
     let data = data(args.data.clone(), args.file.as_deref())?.unwrap_or_default();
     let CreateArgs { common: CommonArgs { connect, .. }, ephemeral, .. } = &args;
     let (args, data) = (&args, &*data);
-    if *ephemeral {
+    // That of a shell lasts as long as the shell's session.
+    if *ephemeral && Shared::current().is_none() {
         let mut interrupt = Interrupt::catch()?;
         return connect
             .with_session(|client| async move {

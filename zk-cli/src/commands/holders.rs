@@ -26,6 +26,9 @@ struct Lock {
     path: String,
     /// Whether the node is there. A lock that was never taken, or not lately, may have none.
     exists: bool,
+    /// Whether there are nodes in it, of which none is a contender's.
+    #[serde(skip)]
+    has_others: bool,
     queue: Vec<Entry>,
 }
 
@@ -137,9 +140,10 @@ async fn locks(args: &HoldersArgs, client: &Client) -> Result<Vec<Lock>, Failure
         // Nodes with numbers may be other things than contenders: those have sessions.
         let is_lock = queue.iter().any(|entry| entry.session != SessionId(0).to_string());
         if is_lock || !args.recursive {
-            let exists = !queue.is_empty()
-                || client.exists(&path).await.map_err(Failure::read(&path))?.is_some();
-            locks.push(Lock { path, exists, queue });
+            let stat = client.exists(&path).await.map_err(Failure::read(&path))?;
+            let exists = !queue.is_empty() || stat.is_some();
+            let has_others = queue.is_empty() && stat.is_some_and(|stat| stat.num_children > 0);
+            locks.push(Lock { path, exists, has_others, queue });
         }
     }
     Ok(locks)
@@ -289,11 +293,15 @@ pub(crate) fn name(kind: Kind) -> &'static str {
     }
 }
 
-fn text(args: &HoldersArgs, Lock { path, exists, queue }: &Lock) -> String {
+fn text(args: &HoldersArgs, Lock { path, exists, has_others, queue }: &Lock) -> String {
     let heading = if args.recursive { format!("{}\n", printable(path)) } else { String::new() };
     if queue.is_empty() {
-        let missing = if *exists { "" } else { ": no such node" };
-        return format!("{path}: no holder, no waiters{missing}\n");
+        let more = match (exists, has_others) {
+            (false, _) => ": no such node".to_owned(),
+            (true, true) => format!("\n    zk holders -R {path} lists the locks below it"),
+            (true, false) => String::new(),
+        };
+        return format!("{path}: no holder, no waiters{more}\n");
     }
     let mut table = Table::new([
         ("", Lean::Right),

@@ -24,6 +24,9 @@ use crate::{
     render::{self, age_millis},
 };
 
+/// Lines of standard input that are understood.
+const ORDERS: &str = "stop N, start N, cut N, heal N, drop, expire SESSION, sessions, add ID PORT";
+
 pub(crate) async fn run(args: ServeArgs) -> Result<Exit, Failure> {
     // Before its address is printed: a signal must find us listening for it.
     let listen = |kind| signal(kind).map_err(Failure::local("signals"));
@@ -120,14 +123,23 @@ fn obey(listening: &Listening, order: &str) -> String {
             "expire" => {
                 let digits = object.strip_prefix("0x").unwrap_or(object);
                 let id = u64::from_str_radix(digits, 16).map_err(|error| error.to_string())?;
-                ensemble.expire(now, SessionId(id as i64));
+                let id = SessionId(id as i64);
+                if !ensemble.sessions().any(|(session, _)| session == id) {
+                    return Err(format!("there is no session {id}: sessions lists them"));
+                }
+                ensemble.expire(now, id);
             }
-            _ => return Err(format!("{verb:?} is no command")),
+            "sessions" => {
+                let ids: Vec<_> = ensemble.sessions().map(|(id, _)| id.to_string()).collect();
+                return Ok(format!("{} sessions: {}", ids.len(), ids.join(" ")));
+            }
+            "help" => return Ok(ORDERS.to_owned()),
+            _ => return Err(format!("{verb:?} is no command: help lists them")),
         }
-        Ok(())
+        Ok("ok".to_owned())
     });
     match done {
-        Ok(()) => "ok\n".to_owned(),
+        Ok(answer) => format!("{answer}\n"),
         Err(why) => format!("refused: {why}\n"),
     }
 }

@@ -66,7 +66,7 @@ impl Terms<'_> {
             Ended::ByItself(status) => {
                 let Status::Lost(lost) = guard.status() else { return Ok(job::exit(status)) };
                 let why = format!("{path}: {lost}, before the command has ended");
-                return Err(Failure::new(Exit::LockLost, why));
+                return Err(lost_lock(path, why));
             }
             Ended::MustEnd(Loss::Revoked) => ("requested by another client".to_owned(), *grace),
             Ended::MustEnd(Loss::Lost(lost)) => (lost.to_string(), *grace),
@@ -77,8 +77,13 @@ impl Terms<'_> {
         };
         complain(&format_args!("{path}: {loss}; ending the command"));
         job.end(grace).await;
-        Err(Failure::new(Exit::LockLost, format_args!("{path}: the command has been ended")))
+        Err(lost_lock(path, format_args!("{path}: the command has been ended")))
     }
+}
+
+fn lost_lock(path: &str, why: impl std::fmt::Display) -> Failure {
+    let next = format_args!("zk holders {path} lists who has it now; zk health asks each server");
+    Failure::new(Exit::LockLost, why).next(next)
 }
 
 /// Closes the session, and with it whatever is held: for as long as servers may keep it.

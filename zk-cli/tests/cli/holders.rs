@@ -13,6 +13,10 @@ async fn unused_lock_has_an_empty_queue() {
     assert_eq!(text, "/none: no holder, no waiters: no such node\n");
     let json = world.run(["holders", "--json", "/none"]).await.json();
     assert_eq!(json, serde_json::json!({"path": "/none", "exists": false, "queue": []}));
+    world.run(["create", "-p", "/some/lock"]).await.ok();
+    let text = world.run(["holders", "/some"]).await.ok();
+    let advice = "    zk holders -R /some lists the locks below it\n";
+    assert_eq!(text, format!("/some: no holder, no waiters\n{advice}"));
 }
 
 #[tokio::test]

@@ -70,6 +70,43 @@ async fn every_error_says_what_to_do_next() {
     }
 }
 
+/// As fingers that know zkCli.sh type them.
+#[tokio::test]
+async fn options_of_zkcli_are_answered_with_ours() {
+    let server = TestServer::start().await.unwrap();
+    let addr = server.connect_string();
+    run(zk(&addr).args(["create", "/a"])).await.ok();
+    for (args, next) in [
+        (&["create", "-e", "/b", "x"][..], "-e: --ephemeral"),
+        (&["create", "-s", "-e", "/b", "x"], "-s: --sequential, -e: --ephemeral"),
+        (&["create", "-s", "/b", "x"], "-s: --sequential"),
+        (&["create", "-c", "/b"], "-c: --container"),
+        (&["create", "-t", "1000", "/b"], "-t: --ttl"),
+        (&["set", "-v", "3", "/a", "x"], "-v: --version"),
+        (&["delete", "-v", "3", "/a"], "-v: --version"),
+        (&["get", "-s", "/a"], "-s: zk stat PATH"),
+        (&["ls", "-s", "/"], "-s: zk stat PATH"),
+        (&["ls", "-w", "/"], "-w: zk watch PATH"),
+        (&["get", "-w", "/a"], "-w: zk watch PATH"),
+        (&["watch", "-m", "PERSISTENT", "/a"], "-m: without --recursive"),
+        (&["-server", "127.0.0.1:1", "ls", "/"], "options stand behind the subcommand"),
+        (&["-s", "127.0.0.1:1", "ls", "/"], "options stand behind the subcommand"),
+        (&["ls", "-server", "127.0.0.1:1", "/"], "-server: --server"),
+        (&["stat", "a"], "paths begin with a slash: /a"),
+        (&["create", "b", "x"], "paths begin with a slash: /b"),
+        (&["lock", "l", "--", "true"], "paths begin with a slash: /l"),
+        (&["evict", "/l", "name"], "zk holders PATH"),
+        (&["delete", "/"], "neither created nor deleted"),
+        (&["delete", "/zookeeper"], "neither created nor deleted"),
+    ] {
+        let ended = run(zk(&addr).args(args)).await;
+        assert_ne!(ended.code, Some(0), "{args:?}");
+        let (_, said) = ended.stderr.rsplit_once("\n    ").unwrap();
+        assert!(said.contains(next), "{args:?}: {ended:?}");
+    }
+    assert_eq!(run(zk(&addr).args(["ls", "/"])).await.ok(), "a\nzookeeper\n");
+}
+
 /// A word of another tool that looks like one that takes a lock away.
 #[tokio::test]
 async fn nothing_harmful_is_suggested() {

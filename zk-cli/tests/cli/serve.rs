@@ -66,8 +66,11 @@ async fn members_are_stopped_and_started_by_stdin() {
     for (order, answer) in [
         ("stop 0", "ok"),
         ("stop 3", "refused: \"3\" is no member"),
-        ("fly", "refused: \"fly\" is no command"),
+        ("fly", "refused: \"fly\" is no command: help lists them"),
         ("expire 0xzz", "refused: invalid digit found in string"),
+        ("expire 0x7", "refused: there is no session 0x7: sessions lists them"),
+        ("sessions", "0 sessions: "),
+        ("help", "stop N, start N, cut N, heal N, drop, expire SESSION, sessions, add ID PORT"),
     ] {
         serve.tell(order).await;
         assert_eq!(serve.line().await, answer);
@@ -79,6 +82,21 @@ async fn members_are_stopped_and_started_by_stdin() {
     run(zk(first).args(["ls", "/"])).await.ok();
     serve.signal(Signal::TERM);
     assert_eq!(serve.ended().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn sessions_are_listed_and_expired_by_stdin() {
+    let mut serve = Running::start(zk("").args(["serve", "--port", "0", "--control"]));
+    let addr = serve.line().await;
+    serve.line().await;
+    let client = zk_client::Client::connect(&addr).await.unwrap();
+    let id = client.session().id();
+    serve.tell("sessions").await;
+    assert_eq!(serve.line().await, format!("1 sessions: {id}"));
+    serve.tell(&format!("expire {id}")).await;
+    assert_eq!(serve.line().await, "ok");
+    let end = crate::support::must("the end", client.session().ended()).await;
+    assert_eq!(end, zk_client::SessionEnd::Expired);
 }
 
 #[tokio::test]

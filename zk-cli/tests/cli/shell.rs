@@ -51,6 +51,34 @@ async fn all_lines_share_a_session() {
     assert_eq!(zxid, 2 + 2 + 4 + 2);
 }
 
+/// It lasts as long as the shell, which goes on; a command line alone waits with its node.
+#[tokio::test]
+async fn ephemeral_nodes_belong_to_the_shell() {
+    let server = TestServer::start().await.unwrap();
+    let lines = "create --ephemeral /here x\nls /\nzk get /here\n";
+    let text = script(&server.connect_string(), &[], lines).await.ok();
+    assert_eq!(text, "/here\nhere\nzookeeper\nx\n");
+    let client = zk_client::Client::connect(&server.connect_string()).await.unwrap();
+    assert_eq!(client.exists("/here").await.unwrap(), None, "it has gone with the shell");
+}
+
+#[tokio::test]
+async fn help_has_the_words_of_the_shell() {
+    let world = World::new().await;
+    let server = world.server.connect_string();
+    let text = script(&server, &[], "help\nhelp cd\nhelp exit\nhelp get\n").await.ok();
+    for has in [
+        "In this shell: cd [PATH], pwd, exit",
+        "Usage: cd [PATH]",
+        "Usage: exit",
+        "Print a node's data",
+    ] {
+        assert!(text.contains(has), "{has}: {text}");
+    }
+    let ended = script(&server, &[], "create -e /b\n").await;
+    assert!(ended.stderr.ends_with("in place of zkCli.sh's -e: --ephemeral\n"), "{ended:?}");
+}
+
 #[tokio::test]
 async fn a_script_ends_with_its_first_failure() {
     let world = World::new().await;

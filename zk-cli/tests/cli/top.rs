@@ -177,6 +177,17 @@ async fn without_servers_it_says_why() {
     let once = run(zk("127.0.0.1:1").args(TOP).args(["--connect-timeout", "200ms"])).await;
     assert_eq!(once.code, Some(69), "{once:?}");
     assert!(once.stdout.contains("NO SESSION") && once.stdout.contains("refused"), "{once:?}");
+    assert!(once.stdout.lines().all(|line| !line.contains('\u{FFFD}')), "{once:?}");
+}
+
+#[tokio::test]
+async fn report_names_a_path_that_does_not_exist() {
+    let server = TestServer::start().await.unwrap();
+    let once = run(zk(&server.connect_string()).args(["top", "--once", "/nowhere"])).await;
+    assert!(once.stdout.contains("/nowhere: no such node"), "{once:?}");
+    // Without a terminal the time stands behind the session.
+    let title = once.stdout.lines().next().unwrap();
+    assert!(title.len() < 80 && title.ends_with('Z'), "{title:?}");
 }
 
 #[tokio::test]

@@ -128,7 +128,7 @@ async fn multi_file_is_all_or_nothing() {
     assert_eq!(world.run(["get", "/jobs"]).await.ok(), "-two");
     // Its version is another one now.
     let refused = world.run(["multi", path]).await;
-    let message = format!("{path}:2: /jobs: its version is another one; nothing was done");
+    let message = format!("{path}:2: /jobs: its version is not the one named; nothing was done");
     assert_eq!((refused.code, refused.complaint()), (Some(1), &*message));
     assert_eq!(world.run(["ls", "/jobs"]).await.ok(), "j-0000000000\n");
 }

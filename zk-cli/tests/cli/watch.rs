@@ -109,7 +109,7 @@ async fn acls_are_shown_and_replaced() {
     assert_eq!(shown["acl"], serde_json::json!(["world:anyone:ra", "digest:ann:hash=:cdrw"]));
     assert_eq!(shown["aversion"], 1);
     let stale = world.run(set).await;
-    assert_eq!(stale.complaint(), "/a: its version is another one");
+    assert_eq!(stale.complaint(), "/a: its version is not the one named");
     let wrong = world.run(["acl", "/a", "everybody"]).await;
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     assert!(wrong.stderr.contains("SCHEME:ID:PERMISSIONS"), "{wrong:?}");

@@ -20,6 +20,8 @@ pub(crate) enum Line {
     Nothing,
     Enter(ZkPath),
     Where,
+    /// What there is, with the shell's own words.
+    Overview,
     End,
     Command {
         command: Box<Command>,
@@ -74,7 +76,7 @@ pub(crate) fn grammar(place: &Place) -> clap::Command {
         let place = place.clone();
         move |text: &str| place.node(text)
     };
-    let own = |name: &'static str| clap::Command::new(name).disable_help_flag(true);
+    let own = clap::Command::new;
     let enter = clap::Arg::new("path").default_value("/").value_name("PATH");
     let enter = enter.value_parser(path(place));
     let place = place.clone();
@@ -127,13 +129,24 @@ pub(crate) fn read(text: &str, place: &Place, inherited: &Inherited) -> Line {
     if text.is_empty() || text.starts_with('#') {
         return Line::Nothing;
     }
-    let Some(words) = shlex::split(text) else { return Line::Wrong("a quotation does not end") };
+    let Some(mut words) = shlex::split(text) else {
+        return Line::Wrong("a quotation does not end");
+    };
+    // As advice on what to do next is written.
+    if words.len() > 1 && words.first().is_some_and(|word| word == "zk") {
+        words.remove(0);
+    }
     match matches(&words, place) {
         Err(error) => Line::Told(error),
         Ok(matches) => match matches.subcommand() {
             Some(("cd", its)) => its.get_one("path").cloned().map_or(Line::Where, Line::Enter),
             Some(("pwd", _)) => Line::Where,
             Some(("exit", _)) => Line::End,
+            Some(("help", its)) => match its.get_one::<String>("topic").map(String::as_str) {
+                None => Line::Overview,
+                Some(own @ ("cd" | "pwd" | "exit" | "quit")) => own_help(own, place),
+                Some(_) => command("help", &matches, false),
+            },
             Some(("shell", _)) => Line::Wrong("this is a shell already"),
             Some((name, its)) if is_apart(its) => command(name, &matches, true),
             Some((name, its)) if has_connection(its) => {
@@ -150,6 +163,12 @@ pub(crate) fn read(text: &str, place: &Place, inherited: &Inherited) -> Line {
             None => Line::Nothing,
         },
     }
+}
+
+/// On one of the shell's own words.
+fn own_help(word: &str, place: &Place) -> Line {
+    let help = [word.to_owned(), "--help".to_owned()];
+    matches(&help, place).map_or_else(Line::Told, |_| Line::Nothing)
 }
 
 fn matches(words: &[String], place: &Place) -> Result<ArgMatches, clap::Error> {

@@ -16,7 +16,7 @@ use super::{
     reader::{Read, Reader},
 };
 use crate::{
-    args::{ShellArgs, is_help, mistake},
+    args::{HelpArgs, ShellArgs, advised, is_help, mistake},
     commands::{self, Command},
     exit::{Exit, Failure},
     lock::signals::Signals,
@@ -26,6 +26,10 @@ use crate::{
 
 /// Those that end a shell, and one that ends what it does.
 const SIGNALS: &[Signal] = &[Signal::INT, Signal::TERM, Signal::HUP];
+
+/// What a shell has besides the words of the command line.
+const OWN_WORDS: &str =
+    "\nIn this shell: cd [PATH], pwd, exit or Ctrl-D; Tab completes, Up recalls lines.\n";
 
 /// A shell.
 #[derive(Debug)]
@@ -130,13 +134,18 @@ impl Shell {
             Line::Where => render::bytes(format!("{}\n", printable(&self.place.path())).as_bytes())
                 .map(|()| Exit::Done),
             Line::Enter(path) => self.enter(path).await,
+            Line::Overview => commands::help::run(&HelpArgs { topic: None })
+                .and_then(|_| render::bytes(OWN_WORDS.as_bytes()))
+                .map(|()| Exit::Done),
             Line::Wrong(why) => Err(Failure::new(Exit::Usage, why)),
             // Help goes to standard output, as for the command line.
             Line::Told(error) if is_help(&error) => {
                 let _ = error.print();
                 Ok(Exit::Done)
             }
-            Line::Told(error) => Err(mistake(error)),
+            Line::Told(error) => {
+                Err(advised(mistake(error), &shlex::split(text).unwrap_or_default()))
+            }
             Line::Command { command, is_apart } => match self.attend(*command, is_apart).await {
                 Ok(ended) => ended,
                 Err(signal) => return Outcome::End(Exit::Signal(signal.as_raw())),

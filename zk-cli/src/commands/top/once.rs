@@ -49,7 +49,12 @@ pub(crate) async fn run(args: TopArgs) -> Result<Exit, Failure> {
             let session = client.session().id();
             (Link::Connected { session, read_only: false }, Exit::Done)
         }
-        Err(failure) => (Link::Refused { why: failure.to_string() }, Exit::Unavailable),
+        Err(failure) => {
+            let why = failure.to_string();
+            // What to do next stands behind it.
+            let why = why.lines().next().unwrap_or_default().to_owned();
+            (Link::Refused { why }, Exit::Unavailable)
+        }
     };
     state.hear(Update::Link(link));
     render::bytes(frame(&state, width()).as_bytes())?;
@@ -76,10 +81,15 @@ async fn ask(state: &mut State, servers: &[String], asker: &Asker) {
 }
 
 async fn look(state: &mut State, follower: &mut Follower, client: &Client) {
-    state.hear(match follower.round(client, &state.path.clone(), Instant::now()).await {
+    let path = state.path.clone();
+    state.hear(match follower.round(client, &path, Instant::now()).await {
         Ok((readings, searched)) => Update::Board { readings, searched },
         Err(error) => Update::BoardFailed(error.to_string()),
     });
+    // A screen may wait for it.
+    if let Ok(None) = client.exists(&path).await {
+        state.hear(Update::BoardFailed(format!("{path}: no such node")));
+    }
 }
 
 fn width() -> u16 {

@@ -25,6 +25,9 @@ const LINES_FOR_MEMBERS: u16 = 12;
 /// Around servers and the pane: the title, the tabs, a blank line, keys.
 const AROUND: u16 = 4;
 
+/// Between the title and the time, and behind that.
+const AROUND_CLOCK: usize = 4;
+
 /// Draws the screen.
 pub(crate) fn screen(state: &State, area: Rect, buffer: &mut Buffer) {
     title(state, area, buffer);
@@ -53,7 +56,10 @@ pub(crate) fn screen(state: &State, area: Rect, buffer: &mut Buffer) {
 
 /// Draws a report: servers, locks, and the queues of those that are waited for.
 pub(crate) fn report(state: &State, area: Rect, buffer: &mut Buffer) {
-    title(state, area, buffer);
+    // In a pipe there is no right edge for the time to stand at.
+    let len = width(&heading(state)) + AROUND_CLOCK + width(&clock(state.now.wall));
+    let title_width = area.width.min(u16::try_from(len).unwrap_or(u16::MAX));
+    title(state, Rect { width: title_width, ..area }, buffer);
     let mut line = area.y + 1;
     let mut next = |height: usize| {
         let height = u16::try_from(height).unwrap_or(u16::MAX);
@@ -117,18 +123,22 @@ fn members_height(state: &State) -> u16 {
 }
 
 fn title(state: &State, area: Rect, buffer: &mut Buffer) {
-    let (verdict, is_well) = verdict(&state.members);
-    let link = link(state);
+    let (_, is_well) = verdict(&state.members);
     let is_linked =
         matches!(state.link, Link::Connecting | Link::Connected { read_only: false, .. });
     let clock = clock(state.now.wall);
-    let left = format!(" zk top {}   {verdict}   {link}", printable(&state.path));
+    let left = heading(state);
     let room = usize::from(area.width).saturating_sub(width(&clock) + 2);
     let left = clipped(&left, room);
     let gap = " ".repeat(room.saturating_sub(width(&left)) + 1);
     let style = Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD);
     let style = if is_well && is_linked { style } else { style.fg(Color::Red) };
     set(buffer, area, 0, &format!("{left}{gap}{clock}"), style);
+}
+
+fn heading(state: &State) -> String {
+    let (verdict, _) = verdict(&state.members);
+    format!(" zk top {}   {verdict}   {}", printable(&state.path), link(state))
 }
 
 fn link(state: &State) -> String {
