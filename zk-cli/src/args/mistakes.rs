@@ -5,7 +5,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::exit::{Exit, Failure, begins_with_slash};
 
 /// Words of zkCli.sh and of shells, and what does the same here.
-const OTHER_WORDS: [(&str, &str); 27] = [
+const OTHER_WORDS: [(&str, &str); 31] = [
     ("addWatch", "zk watch PATH"),
     ("addauth", "option --auth-file: zk help connection"),
     ("cat", "zk get PATH"),
@@ -24,7 +24,11 @@ const OTHER_WORDS: [(&str, &str); 27] = [
     ("ls2", "zk ls PATH, and zk stat PATH"),
     ("members", "zk config"),
     ("mkdir", "zk create -p PATH"),
+    ("printwatches", "end the command that watches"),
     ("put", "zk set PATH DATA"),
+    ("quit", "exit, in zk shell"),
+    ("redo", "zk shell, which has a history"),
+    ("removewatches", "end the command that watches"),
     ("rm", "zk delete PATH"),
     ("rmr", "zk delete -r PATH"),
     ("ruok", "zk health"),
@@ -36,16 +40,20 @@ const OTHER_WORDS: [(&str, &str); 27] = [
 ];
 
 /// Options of zkCli.sh, the commands that they stand behind, and what does the same here. `-s` and `-v` are others here.
-const OTHER_OPTIONS: [(&[&str], &str, &str); 9] = [
+const OTHER_OPTIONS: [(&[&str], &str, &str); 13] = [
     (&["create"], "-e", "--ephemeral"),
     (&["create"], "-s", "--sequential"),
     (&["create"], "-c", "--container"),
     (&["create"], "-t", "--ttl"),
     (&["delete", "set"], "-v", "--version"),
-    (&["get", "ls", "config", "set"], "-s", "zk stat PATH prints the metadata"),
+    (&["ls"], "-s", "-l"),
+    (&["get", "config", "set"], "-s", "zk stat PATH prints the metadata"),
+    (&["config"], "-c", "--json"),
+    (&["reconfig"], "-file", "--members"),
+    (&["reconfig"], "-members", "--members"),
     (&["get", "ls", "stat", "config"], "-w", "zk watch PATH"),
     (&["watch"], "-m", "without --recursive, the node and its children"),
-    (&["getAcl", "acl"], "-s", "zk stat PATH prints the metadata"),
+    (&["acl"], "-s", "zk stat PATH prints the metadata"),
 ];
 
 /// Why a command line has failed, with what to type for its options of zkCli.sh, if it is about what was typed.
@@ -57,7 +65,7 @@ pub(crate) fn advised<W: AsRef<str>>(failure: Failure, words: &[W]) -> Failure {
     }
 }
 
-fn other_options<W: AsRef<str>>(words: &[W]) -> Option<String> {
+pub(super) fn other_options<W: AsRef<str>>(words: &[W]) -> Option<String> {
     let mut words = words.iter().map(W::as_ref).take_while(|word| *word != "--");
     let first = words.next()?;
     let hints = words.filter_map(|word| {

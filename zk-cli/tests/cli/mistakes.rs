@@ -85,7 +85,7 @@ async fn options_of_zkcli_are_answered_with_ours() {
         (&["set", "-v", "3", "/a", "x"], "-v: --version"),
         (&["delete", "-v", "3", "/a"], "-v: --version"),
         (&["get", "-s", "/a"], "-s: zk stat PATH"),
-        (&["ls", "-s", "/"], "-s: zk stat PATH"),
+        (&["ls", "-s", "/"], "-s: -l"),
         (&["ls", "-w", "/"], "-w: zk watch PATH"),
         (&["get", "-w", "/a"], "-w: zk watch PATH"),
         (&["watch", "-m", "PERSISTENT", "/a"], "-m: without --recursive"),
