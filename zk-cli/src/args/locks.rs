@@ -11,7 +11,7 @@ use zk_client::path::ZkPath;
 
 use super::{CommonArgs, ConnectArgs};
 #[cfg(target_os = "linux")]
-use crate::lock::job::Group;
+use crate::lock::processes::Group;
 use crate::{duration, naming::NamingArgs};
 
 /// Run a command while holding a lock

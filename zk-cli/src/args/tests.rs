@@ -125,10 +125,10 @@ fn each_word_of_zkcli_is_answered() {
         let is_ours = Args::command().find_subcommand(words[0]).is_some()
             && words[1..].iter().all(|word| !word.starts_with('-') || *word == "-R");
         let Err(error) = Args::try_parse_from(line) else {
-            assert!(is_ours || super::mistakes::other_options(&words).is_some(), "{phrase}");
+            assert!(is_ours || mistakes::other_options(&words).is_some(), "{phrase}");
             continue;
         };
-        let said = super::mistakes::advised(mistake(error), &words).to_string();
+        let said = advised(mistake(error), &words).to_string();
         let is_answered = ["    here: ", "    in place of zkCli.sh's ", "    options stand behind"];
         assert!(is_ours || is_answered.iter().any(|it| said.contains(it)), "{phrase}: {said}");
         counted += 1;

@@ -14,7 +14,7 @@ use crate::{
     connection,
     exit::{Exit, Failure},
     lock::{
-        job,
+        processes::failed,
         signals::{FOR_THE_COMMAND, Signals},
     },
     render::{self, complain, printable},
@@ -140,7 +140,7 @@ async fn react(
     command.args(arguments).stdin(Stdio::null()).env("ZK_WATCH_EVENT", what);
     command.env("ZK_WATCH_PATH", line.path.as_deref().unwrap_or(&args.path));
     command.env("ZK_WATCH_ZXID", line.zxid.map_or_else(String::new, |zxid| format!("0x{zxid:x}")));
-    let mut child = command.spawn().map_err(job::failed(program))?;
+    let mut child = command.spawn().map_err(failed(program))?;
     let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     let mut told = None;
     let status = loop {

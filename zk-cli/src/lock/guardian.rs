@@ -19,7 +19,7 @@ use rustix::{
     },
 };
 
-use super::job::{GONE_POLL, Group};
+use super::processes::{GONE_POLL, Group};
 use crate::{
     args::GuardArgs,
     exit::{Exit, Failure},

@@ -14,7 +14,8 @@ use zk_client::{Client, Session, WriteError};
 use zk_locks::{Guard, Lost, Status};
 
 use super::{
-    job::{self, Group, Job},
+    job::{self, Job},
+    processes::Group,
     signals::{JOB_CONTROL, Signals},
 };
 use crate::{

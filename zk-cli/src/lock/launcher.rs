@@ -15,7 +15,7 @@ use std::{
 use rustix::fs::{Mode, OFlags, open};
 use tokio::process::Command;
 
-use super::job::{Group, failed};
+use super::processes::{Group, failed};
 use crate::{
     args::LaunchArgs,
     exit::{Exit, Failure},
