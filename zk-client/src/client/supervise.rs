@@ -61,8 +61,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// | the credentials are refused, or a clone of the client was closed | `run` returns that |
 /// | the service panics | so does `run`; the session is closed in the background |
 ///
-/// [`stop_if`](Self::stop_if) overrides this. It also is the place to report what a service has failed with: an error need not
-/// be printable, and so is not logged.
+/// [`stop_if`](Self::stop_if) overrides this: by default an error that no repetition mends, such as an invalid path, is
+/// met again and again. It also is the place to report what a service has failed with: an error need not be printable, and so
+/// is not logged. Interruptions themselves are logged, with `tracing`, at the level of warnings.
 ///
 /// The service is dropped at an `await`: work without one, such as a long computation, continues without its session,
 /// as in any dropped future. A lost *connection* ends nothing; locks report for themselves when they are not certain
