@@ -214,7 +214,7 @@ async fn states_and_grants_are_events() {
     let expected = [
         "INFO connected",
         "DEBUG granted",
-        "WARN lock lost: own node was deleted by another client",
+        "WARN lock is lost",
         "DEBUG released",
         "INFO session over",
     ];

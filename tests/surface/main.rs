@@ -93,43 +93,51 @@ fn features_of_the_protocol_only_add() {
 /// `?` into a library's `Error` takes whatever its operations fail with.
 #[test]
 fn one_error_takes_all() {
+    let lists = LIBRARIES.map(|(library, features)| surface(library, features));
     // Of TLS: made before there is a client, and by users of the feature. A step of SASL fails towards the client.
-    one_takes_all("zk_client", 1, &["zk_client::TlsError", "zk_client::SaslFault"]);
-    // Of the feature `blocking`: no thread for the session, which is not an error of a lock.
-    one_takes_all("zk_locks", 2, &["zk_locks::blocking::SessionError"]);
+    let of_client = failures(&lists[1]);
+    lacks_only(&of_client, &taken(&lists[1], "zk_client"), &["Error", "SaslFault", "TlsError"]);
+
+    // With all that a client fails with. Of the feature `blocking`: no thread for the session.
+    let apart = ["Error", "SaslFault", "SessionError", "TlsError"];
+    lacks_only(&(&of_client | &failures(&lists[2])), &taken(&lists[2], "zk_locks"), &apart);
 }
 
-fn one_takes_all(name: &str, library: usize, apart: &[&str]) {
-    let (library, features) = LIBRARIES[library];
-    let found = surface(library, features);
-    let (own, read) = (format!("{name}::Error"), "ReadError");
-    let failures: BTreeSet<&str> = found
-        .lines()
-        .filter_map(|line| line.rsplit_once(") -> ").or_else(|| line.split_once(" = ")))
-        .map(|(_, result)| result)
-        .filter(|result| ["Result<", "Request<", "Pending<"].iter().any(|it| result.contains(it)))
-        .filter_map(|result| result.rsplit_once(", "))
-        .filter_map(|(_, rest)| {
-            rest.split(|c: char| !(c.is_alphanumeric() || "_:".contains(c))).next()
-        })
-        .filter(|error| error.starts_with("zk_"))
-        .filter(|error| !apart.contains(error) && *error != own)
-        .collect();
-    assert!(failures.iter().any(|error| error.ends_with(read)), "{failures:?}");
-    let takes = |error: &str| {
-        let converted = |line: &str| {
-            let from = format!("core::convert::From<{error}");
-            line.starts_with("impl")
-                && line.contains(&from)
-                && line.ends_with(&format!(" for {own}"))
-        };
-        let variant = |line: &str| {
-            line.starts_with(&format!("pub {own}::")) && line.ends_with(&format!("({error})"))
-        };
-        found.lines().any(|line| converted(line) || variant(line))
+#[track_caller]
+fn lacks_only(failures: &BTreeSet<&str>, taken: &BTreeSet<&str>, apart: &[&str]) {
+    assert!(failures.contains("ReadError") && failures.contains("MultiError"), "{failures:?}");
+    let lacking: Vec<_> = failures.difference(taken).filter(|it| !apart.contains(it)).collect();
+    assert!(lacking.is_empty(), "{lacking:?}");
+}
+
+/// The last part of a type's path, which is the same in the list of the crate that defines it and in others.
+fn last(path: &str) -> &str {
+    path.rsplit("::").next().unwrap_or(path)
+}
+
+/// The errors in what functions and futures result in.
+fn failures(list: &str) -> BTreeSet<&str> {
+    const WITHOUT_THE_WORD: [&str; 4] = ["Interruption", "Lost", "SessionEnd", "WatchEnd"];
+    let results =
+        list.lines().filter_map(|line| line.split_once(" -> ").or(line.split_once(" = ")));
+    let paths = results
+        .flat_map(|(_, result)| result.split(|c: char| !(c.is_alphanumeric() || "_:".contains(c))));
+    let is_error = |name: &&str| {
+        name.ends_with("Error") || name.ends_with("Fault") || WITHOUT_THE_WORD.contains(name)
     };
-    let lacking: Vec<_> = failures.into_iter().filter(|error| !takes(error)).collect();
-    assert!(lacking.is_empty(), "{name}: {lacking:?}");
+    paths.filter(|path| path.starts_with("zk_")).map(last).filter(is_error).collect()
+}
+
+/// What the `Error` of a crate is made from.
+fn taken<'a>(list: &'a str, name: &str) -> BTreeSet<&'a str> {
+    let own = format!(" for {name}::Error");
+    let converted = list.lines().filter(|line| line.starts_with("impl") && line.ends_with(&own));
+    let converted = converted.filter_map(|line| line.split_once("core::convert::From<"));
+    let sources = converted.filter_map(|(_, source)| source.split(['<', '>']).next());
+    let variant = format!("pub {name}::Error::");
+    let variants = list.lines().filter(|line| line.starts_with(&variant));
+    let fields = variants.filter_map(|line| line.strip_suffix(')')?.split_once('('));
+    sources.chain(fields.map(|(_, field)| field)).map(last).collect()
 }
 
 /// Users of `zk-locks` need no other crate for what its recipes take and give.

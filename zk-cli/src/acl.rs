@@ -39,6 +39,29 @@ impl FromStr for Entry {
     }
 }
 
+/// An entry that a person has typed.
+///
+/// # Errors
+/// That it is none, or one that nobody can be meant by.
+pub(crate) fn typed(text: &str) -> Result<Entry, String> {
+    let entry: Entry = text.parse()?;
+    let Id { scheme, id } = &entry.0.id;
+    let has_hash = id.lossy().split_once(':').is_some_and(|(_, hash)| is_hash(hash));
+    if scheme.lossy() == "digest" && !has_hash {
+        return Err(format!(
+            "{text:?} has no hash: digest:USER:base64(sha1(USER:PASSWORD)):PERMISSIONS. auth::cdrwa is the \
+             identity in --auth-file, without one"
+        ));
+    }
+    Ok(entry)
+}
+
+/// Whether this is base64 of 20 bytes. A password in its place would lock everybody out.
+fn is_hash(text: &str) -> bool {
+    let is_base64 = |it: u8| it.is_ascii_alphanumeric() || it == b'+' || it == b'/';
+    text.len() == 28 && text.strip_suffix('=').is_some_and(|digits| digits.bytes().all(is_base64))
+}
+
 /// A list of such entries, for servers.
 pub(crate) fn list(entries: &[Entry]) -> AclList {
     entries.iter().map(|Entry(acl)| acl.clone()).collect()
@@ -62,8 +85,23 @@ mod tests {
 
     #[test]
     fn entries_are_written_as_they_are_read() {
-        for entry in ["world:anyone:r", "digest:ann:x/y=:cdrwa", "auth::cdrwa", "ip:::1:r"] {
+        for entry in [
+            "world:anyone:r",
+            "digest:ann:qJ7HQqzpyLxCuC/lYhQGu1yzMK0=:cdrwa",
+            "auth::cdrwa",
+            "ip:::1:r",
+        ] {
             assert_eq!(text(&entry.parse::<Entry>().unwrap().0), entry);
+        }
+    }
+
+    #[test]
+    fn a_password_is_no_hash() {
+        for typed in ["digest:ann:secret:r", "digest:ann:r", "digest:ann:x/y=:cdrwa"] {
+            assert!(super::typed(typed).unwrap_err().contains("no hash"), "{typed:?}");
+        }
+        for typed in ["digest:ann:qJ7HQqzpyLxCuC/lYhQGu1yzMK0=:r", "auth::r", "world:anyone:r"] {
+            assert!(super::typed(typed).is_ok(), "{typed:?}");
         }
     }
 

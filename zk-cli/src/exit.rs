@@ -173,7 +173,7 @@ impl Failure {
             }
             Rejection::NoAuth => (
                 "no permission",
-                format!("zk acl {path} lists who has, zk whoami who you are; see --auth-file"),
+                format!("zk whoami prints who you are, zk acl {path} who may; see --auth-file"),
             ),
             Rejection::InvalidAcl => (
                 "no valid access control list",
@@ -214,7 +214,7 @@ impl Failure {
     /// What is no path.
     fn no_path(path: &str, error: &PathError) -> Self {
         let failure = Self::new(Exit::Usage, error);
-        match begins_with_slash(path) {
+        match with_slashes(path) {
             Some(next) => failure.next(next),
             None => failure,
         }
@@ -261,10 +261,14 @@ impl Failure {
     }
 }
 
-/// What there is to say of a path that does not begin as one.
-pub(crate) fn begins_with_slash(path: &str) -> Option<String> {
-    let is_relative = !path.is_empty() && !path.starts_with('/');
-    is_relative.then(|| format!("paths begin with a slash: /{path}"))
+/// What there is to say of a path with slashes at the wrong places.
+pub(crate) fn with_slashes(path: &str) -> Option<String> {
+    let meant = path
+        .split('/')
+        .filter(|name| !name.is_empty())
+        .fold(String::new(), |path, name| path + "/" + name);
+    let is_other = !meant.is_empty() && meant != path;
+    is_other.then(|| format!("paths begin with a slash and do not end in one: {meant}"))
 }
 
 impl fmt::Display for Failure {

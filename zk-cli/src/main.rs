@@ -53,6 +53,10 @@ use self::{args::Args, exit::Failure};
 fn main() -> ExitCode {
     let words = std::env::args_os().skip(1);
     let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Err(failure) = args::unambiguous(&words) {
+        render::complain(&failure);
+        return failure.exit.into();
+    }
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(help) if args::is_help(&help) => help.exit(),

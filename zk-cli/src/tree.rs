@@ -2,7 +2,10 @@
 
 use zk_client::{Client, ReadError, Rejection, Stat, path::join};
 
-use crate::exit::Failure;
+use crate::{
+    exit::{Exit, Failure},
+    render::complain,
+};
 
 /// How many nodes are asked about in one go: well below what a client lets wait at once.
 pub(crate) const BATCH: usize = 1_000;
@@ -12,10 +15,41 @@ pub(crate) fn is_reserved(path: &str) -> bool {
     path == "/zookeeper" || path.starts_with("/zookeeper/")
 }
 
-/// The paths of all nodes below one, each behind its parent and siblings in order. Nodes that go while they are
-/// being looked at are left out, and others that come may be: a tree cannot be seen whole at one moment.
-pub(crate) async fn below(client: &Client, top: &str) -> Result<Vec<String>, Failure> {
-    let mut found = Vec::new();
+/// The nodes below another one, as far as they may be seen.
+#[derive(Debug)]
+pub(crate) struct Below {
+    /// Their paths, each behind its parent and siblings in order.
+    pub(crate) paths: Vec<String>,
+    /// Those of them whose children may not be listed.
+    pub(crate) hidden: Vec<String>,
+}
+
+impl Below {
+    /// All of them, for what is wrong with a part.
+    pub(crate) fn whole(self) -> Result<Vec<String>, Failure> {
+        match self.hidden.first() {
+            Some(hidden) => Err(Failure::rejected(hidden, Rejection::NoAuth)),
+            None => Ok(self.paths),
+        }
+    }
+}
+
+/// Says what may not be listed, and how a command ends then that prints the rest.
+pub(crate) fn report_hidden(hidden: &[String]) -> Exit {
+    let Some(first) = hidden.first() else { return Exit::Done };
+    let more = match hidden.len() {
+        1 => String::new(),
+        len => format!(" and {} more", len - 1),
+    };
+    let next = format!("zk acl {first} lists who has; zk whoami prints who you are");
+    complain(&format_args!("{first}{more}: not listed, no permission\n    {next}"));
+    Exit::No
+}
+
+/// All nodes below one. Nodes that go while they are being looked at are left out, and others that come may be: a tree
+/// cannot be seen whole at one moment.
+pub(crate) async fn below(client: &Client, top: &str) -> Result<Below, Failure> {
+    let (mut found, mut hidden) = (Vec::new(), Vec::new());
     let mut level = vec![top.to_owned()];
     while !level.is_empty() {
         let mut next = Vec::new();
@@ -29,6 +63,9 @@ pub(crate) async fn below(client: &Client, top: &str) -> Result<Vec<String>, Fai
                     Ok((names, _)) => next.extend(names.iter().map(|name| join(path, name))),
                     // The one at the top was asked for by name.
                     Err(ReadError::Rejected(Rejection::NoNode)) if path != top => {}
+                    Err(ReadError::Rejected(Rejection::NoAuth)) if path != top => {
+                        hidden.push(path.clone());
+                    }
                     Err(error) => return Err(Failure::read(path)(error)),
                 }
             }
@@ -37,7 +74,7 @@ pub(crate) async fn below(client: &Client, top: &str) -> Result<Vec<String>, Fai
         level = next;
     }
     found.sort_by(|a, b| a.split('/').cmp(b.split('/')));
-    Ok(found)
+    Ok(Below { paths: found, hidden })
 }
 
 /// What servers know of nodes, given by their names below another one or by their paths. Those that have gone

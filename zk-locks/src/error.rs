@@ -3,7 +3,8 @@
 use crate::layout::Layout;
 
 use zk_client::{
-    Cause, ConnectError, ReadError, Rejection, SessionEnd, WriteError, path::PathError,
+    Cause, ConnectError, Interruption, MultiError, ReadError, Rejection, SessionEnd, WatchEnd,
+    WriteError, path::PathError,
 };
 
 /// Why a lock was not acquired. Whatever the reason, no node of the attempt stays behind, with one exception: a client
@@ -27,7 +28,7 @@ pub enum AcquireError {
     #[error("servers not heard from for the session timeout")]
     LeaseRanOut,
     /// Another client has deleted this attempt's node from the queue.
-    #[error("own node was deleted by another client")]
+    #[error("own node was deleted")]
     NodeDeleted,
     /// A node that [must](crate::Builder::require_path) exist does not: the lock's path or, for recipes that are one
     /// node, its parent. Nothing was created.
@@ -154,8 +155,9 @@ pub enum Lost {
     /// The servers have not been heard from for so long that they may have granted the lock to another contender.
     #[error("lock lost: servers not heard from for the session timeout")]
     LeaseRanOut,
-    /// Another client has deleted the lock's node.
-    #[error("lock lost: own node was deleted by another client")]
+    /// The lock's node is gone, and not with the session as far as that is known: another client has deleted it. If the
+    /// end of the session is not known in time (see [`Guard::lost`](crate::Guard::lost)), this stands for it.
+    #[error("lock lost: own node was deleted")]
     NodeDeleted,
     /// It was held for longer than [allowed](crate::Builder::release_after), and is given to the next contender.
     #[error("lock lost: held for too long")]
@@ -264,4 +266,25 @@ macro_rules! of_the_client {
     )*};
 }
 
-of_the_client!(Cause, ConnectError, PathError, ReadError, SessionEnd, WriteError);
+of_the_client!(
+    Cause,
+    ConnectError,
+    MultiError,
+    PathError,
+    ReadError,
+    SessionEnd,
+    WatchEnd,
+    WriteError
+);
+
+/// Why a supervised service has stopped.
+impl From<Interruption<Self>> for Error {
+    fn from(interruption: Interruption<Self>) -> Self {
+        match interruption {
+            Interruption::NoSession(error) => error.into(),
+            Interruption::SessionEnded(end) => end.into(),
+            Interruption::Failed(error) => error,
+            other => Self::Client(Cause::Disconnected(describe(&other)).into()),
+        }
+    }
+}

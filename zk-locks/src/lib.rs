@@ -76,8 +76,9 @@ pub mod guide {
 
 pub use zk_client::{
     self, Acl, AclList, CallOptions, Cause, Client, ConnectError, ConnectOptions, Histogram, Id,
-    Lease, MultiError, OpResult, Perms, ReadError, Rejection, Request, Session, SessionEnd,
-    SessionId, SessionState, Stat, WriteError, Zxid, path::PathError,
+    Interruption, Lease, MultiError, OpResult, Perms, ReadError, Rejection, Request, Session,
+    SessionEnd, SessionId, SessionState, Stat, Supervise, WatchEnd, WriteError, Zxid,
+    path::PathError,
 };
 
 pub use self::{

@@ -32,6 +32,9 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
+///
+/// Not for tests with a paused clock (`start_paused`): answers come through sockets, while the client's timeouts would
+/// pass at once. Whole systems in virtual time are what the feature `sim` is for.
 #[derive(Debug)]
 pub struct TestServer {
     listening: Listening,

@@ -2,28 +2,37 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::exit::{Exit, Failure, begins_with_slash};
+use crate::exit::{Exit, Failure, with_slashes};
 
-/// Words of zkCli.sh and of shells, and what does the same here.
-const OTHER_WORDS: [(&str, &str); 31] = [
+/// Words of zkCli.sh, of etcdctl and consul, and of shells, and what does the same here.
+const OTHER_WORDS: [(&str, &str); 45] = [
     ("addWatch", "zk watch PATH"),
     ("addauth", "option --auth-file: zk help connection"),
+    ("alarm", "zk quota, and zk health"),
     ("cat", "zk get PATH"),
     ("close", "exit, in zk shell"),
     ("connect", "option --server: zk help connection"),
     ("del", "zk delete PATH"),
     ("deleteall", "zk delete -r PATH"),
     ("delquota", "zk quota PATH --delete"),
+    ("du", "zk count PATH, and zk quota PATH"),
+    ("dump", "zk export PATH FILE, and zk sessions"),
+    ("endpoint", "zk health"),
     ("exists", "zk stat PATH"),
     ("getAcl", "zk acl PATH"),
     ("getAllChildrenNumber", "zk count PATH"),
     ("getEphemerals", "zk ephemerals PATH"),
     ("history", "zk shell, which has one"),
+    ("kv", "zk get PATH, zk set PATH DATA, zk ls PATH"),
     ("leader", "zk health"),
+    ("lease", "zk sessions, and zk ephemerals PATH"),
     ("listquota", "zk quota PATH"),
     ("ls2", "zk ls PATH, and zk stat PATH"),
+    ("make-mirror", "zk export PATH FILE, and zk import PATH FILE"),
+    ("member", "zk config, and zk reconfig"),
     ("members", "zk config"),
     ("mkdir", "zk create -p PATH"),
+    ("mntr", "zk health"),
     ("printwatches", "end the command that watches"),
     ("put", "zk set PATH DATA"),
     ("quit", "exit, in zk shell"),
@@ -31,16 +40,21 @@ const OTHER_WORDS: [(&str, &str); 31] = [
     ("removewatches", "end the command that watches"),
     ("rm", "zk delete PATH"),
     ("rmr", "zk delete -r PATH"),
+    ("role", "zk acl PATH"),
     ("ruok", "zk health"),
     ("setAcl", "zk acl PATH ENTRY..."),
     ("setquota", "zk quota PATH --nodes N --bytes N"),
+    ("snapshot", "zk export PATH FILE"),
     ("srvr", "zk health"),
     ("touch", "zk create PATH"),
+    ("tree", "zk ls -R PATH"),
+    ("txn", "zk multi FILE"),
+    ("user", "zk whoami"),
     ("version", "zk --version"),
 ];
 
-/// Options of zkCli.sh, the commands that they stand behind, and what does the same here. `-s` and `-v` are others here.
-const OTHER_OPTIONS: [(&[&str], &str, &str); 13] = [
+/// Options of zkCli.sh, etcdctl and consul, the commands that they stand behind, and what does the same here. `-s` and `-v` are others here.
+const OTHER_OPTIONS: [(&[&str], &str, &str); 23] = [
     (&["create"], "-e", "--ephemeral"),
     (&["create"], "-s", "--sequential"),
     (&["create"], "-c", "--container"),
@@ -52,11 +66,41 @@ const OTHER_OPTIONS: [(&[&str], &str, &str); 13] = [
     (&["reconfig"], "-file", "--members"),
     (&["reconfig"], "-members", "--members"),
     (&["get", "ls", "stat", "config"], "-w", "zk watch PATH"),
+    (&["delete"], "-R", "-r"),
+    (&["lock"], "-n", "--semaphore N"),
+    (&["lock"], "-name", "--description"),
+    (&["lock"], "-timeout", "--timeout"),
+    (&["lock"], "-try", "--try, or --timeout for a while"),
+    (&["elect"], "--listen", "zk elect PATH, without a command"),
+    (&["get"], "--consistency=s", "--read-only"),
+    (&["get"], "--count-only", "zk count PATH"),
+    (&["get"], "--keys-only", "zk ls -R PATH"),
+    (&["get"], "--prefix", "zk ls -R PATH, zk export PATH"),
     (&["watch"], "-m", "without --recursive, the node and its children"),
     (&["acl"], "-s", "zk stat PATH prints the metadata"),
 ];
 
-/// Why a command line has failed, with what to type for its options of zkCli.sh, if it is about what was typed.
+/// What `-v` and a number behind it may mean, where either could cost data.
+///
+/// # Errors
+/// That it is not clear.
+pub(crate) fn unambiguous<W: AsRef<str>>(words: &[W]) -> Result<(), Failure> {
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|it| it.is_ascii_digit());
+    let mut words = words.iter().map(W::as_ref).take_while(|word| *word != "--");
+    let takes_version = words.next().is_some_and(|first| ["delete", "set"].contains(&first));
+    let mut is_behind = false;
+    for word in words {
+        if takes_version && is_behind && is_number(word) {
+            let why = format!("-v {word}: -v logs more here, and takes no number");
+            let next = format!("--version {word}; data that is a number stands in front of -v");
+            return Err(Failure::new(Exit::Usage, why).next(next));
+        }
+        is_behind = word == "-v";
+    }
+    Ok(())
+}
+
+/// Why a command line has failed, with what to type for options of other tools, if it is about what was typed.
 pub(crate) fn advised<W: AsRef<str>>(failure: Failure, words: &[W]) -> Failure {
     let hint = if failure.exit == Exit::Usage { other_options(words) } else { None };
     match hint {
@@ -79,7 +123,7 @@ pub(super) fn other_options<W: AsRef<str>>(words: &[W]) -> Option<String> {
         Some(format!("{option}: {ours}"))
     });
     let hints: Vec<_> = hints.collect();
-    (!hints.is_empty()).then(|| format!("in place of zkCli.sh's {}", hints.join(", ")))
+    (!hints.is_empty()).then(|| format!("in place of other tools' {}", hints.join(", ")))
 }
 
 /// Whether this is what was asked for, or what there is to say to a command line without a subcommand.
@@ -97,8 +141,10 @@ pub(crate) fn mistake(mut error: clap::Error) -> Failure {
     }
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
+    // The usage has what was given by $ZK_SERVER, as if it had to be typed.
+    let text = text.replace(" --server <HOST:PORT,…>", "");
     // Without clap's last line, on --help: what to do next stands in its place.
-    let text = text.rsplit_once("\n\nFor more information").map_or(text, |(text, _)| text);
+    let text = text.rsplit_once("\n\nFor more information").map_or(&*text, |(text, _)| text);
     let failure = Failure::new(Exit::Usage, text.trim_end());
     match next {
         Some(next) => failure.next(next),
@@ -133,7 +179,7 @@ fn next(error: &clap::Error) -> Option<String> {
             let (arg, value) = (word(ContextKind::InvalidArg)?, word(ContextKind::InvalidValue)?);
             match arg {
                 "<TOKEN>" => Some("zk holders PATH lists the tokens, which are numbers".to_owned()),
-                "<PATH>" | "[PATH]" => begins_with_slash(value),
+                "<PATH>" | "[PATH]" => with_slashes(value),
                 _ => None,
             }
         }

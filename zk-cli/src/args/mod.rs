@@ -28,7 +28,7 @@ use zk_client::Lease;
 pub(crate) use self::locks::LaunchArgs;
 pub(crate) use self::{
     locks::{ContenderArgs, HoldersArgs},
-    mistakes::{advised, is_help, mistake},
+    mistakes::{advised, is_help, mistake, unambiguous},
     nodes::{
         AclArgs, CountArgs, CreateArgs, DeleteArgs, EphemeralsArgs, ExportArgs, GetArgs,
         ImportArgs, Limit, LsArgs, MultiArgs, Operation, QuotaArgs, SetArgs, StatArgs, SyncArgs,

@@ -6,7 +6,10 @@ use clap::{ArgGroup, Args as ClapArgs, Parser};
 use zk_client::{SessionId, path::ZkPath};
 
 use super::{CommonArgs, ConnectArgs};
-use crate::{acl::Entry, duration};
+use crate::{
+    acl::{self, Entry},
+    duration,
+};
 
 /// List the children of a node
 #[derive(Debug, ClapArgs)]
@@ -73,7 +76,7 @@ pub(crate) struct CreateArgs {
     #[arg(long, short)]
     pub(crate) parents: bool,
     /// Who may do what with it, as for `zk acl`; repeatable [default: world:anyone:cdrwa]
-    #[arg(long, value_name = "ENTRY")]
+    #[arg(long, value_parser = acl::typed, value_name = "ENTRY")]
     pub(crate) acl: Vec<Entry>,
     /// Take its data from this file
     #[arg(long, value_name = "FILE", conflicts_with = "data")]
@@ -189,7 +192,7 @@ pub(crate) struct AclArgs {
     /// The node
     pub(crate) path: ZkPath,
     /// The new list, all of it
-    #[arg(value_name = "ENTRY")]
+    #[arg(value_name = "ENTRY", value_parser = acl::typed)]
     pub(crate) entries: Vec<Entry>,
     #[command(flatten)]
     pub(crate) common: CommonArgs,

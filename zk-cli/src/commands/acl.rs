@@ -51,7 +51,7 @@ pub(crate) async fn run(args: AclArgs) -> Result<Exit, Failure> {
 
 /// Sets the list of everything below a node; what is gone meanwhile needs none.
 async fn set_below(client: &Client, top: &str, acl: &AclList) -> Result<(), Failure> {
-    for batch in tree::below(client, top).await?.chunks(tree::BATCH) {
+    for batch in tree::below(client, top).await?.whole()?.chunks(tree::BATCH) {
         let cork = client.cork();
         let asked: Vec<_> =
             batch.iter().map(|path| (path, cork.set_acl(path, acl).submit())).collect();

@@ -31,7 +31,7 @@ async fn count(client: &Client, path: &str) -> Result<usize, Failure> {
     match client.descendant_count(path).await {
         // Servers before 3.6.
         Err(ReadError::Rejected(Rejection::Unimplemented)) => {
-            tree::below(client, path).await.map(|nodes| nodes.len())
+            tree::below(client, path).await?.whole().map(|nodes| nodes.len())
         }
         counted => counted.map(|count| count as usize).map_err(Failure::read(path)),
     }

@@ -28,7 +28,7 @@ pub(crate) async fn run(args: EphemeralsArgs) -> Result<Exit, Failure> {
     let EphemeralsArgs { common: CommonArgs { connect, output }, session, path } = &args;
     let nodes = connect
         .with_session(|client| async move {
-            let below = tree::below(&client, path).await?;
+            let below = tree::below(&client, path).await?.whole()?;
             tree::stats(&client, None, below).await
         })
         .await?;

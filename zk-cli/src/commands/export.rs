@@ -57,7 +57,7 @@ async fn export(
     let mut paths = vec![top.to_owned()];
     // What servers keep of themselves is not to be imported.
     let is_own = |path: &String| !(top == "/" && tree::is_reserved(path));
-    paths.extend(tree::below(client, top).await?.into_iter().filter(is_own));
+    paths.extend(tree::below(client, top).await?.whole()?.into_iter().filter(is_own));
     let bar = render::progress(paths.len());
     let (mut nodes, mut left) = (0, Left::default());
     for batch in paths.chunks(BATCH) {

@@ -89,9 +89,10 @@ pub(crate) async fn run(args: HoldersArgs) -> Result<Exit, Failure> {
             .await;
     }
     let connect = &args.common.connect;
-    let locks = connect.with_session(|client| async move { locks(args, &client).await }).await?;
+    let (locks, hidden) =
+        connect.with_session(|client| async move { locks(args, &client).await }).await?;
     print(args, &locks)?;
-    Ok(Exit::Done)
+    Ok(tree::report_hidden(&hidden))
 }
 
 /// Prints them whenever something changes, until that cannot be found out any more.
@@ -99,7 +100,7 @@ async fn follow(args: &HoldersArgs, client: &Client) -> Result<Exit, Failure> {
     let mut changes = Changes::of(client, &args.path)?;
     let mut before = None;
     loop {
-        let now = locks(args, client).await?;
+        let (now, hidden) = locks(args, client).await?;
         // Their ages change all the time.
         let told = now.iter().map(Lock::told).collect::<Vec<_>>();
         if before.as_ref() != Some(&told) {
@@ -107,6 +108,7 @@ async fn follow(args: &HoldersArgs, client: &Client) -> Result<Exit, Failure> {
                 render::bytes(b"\n")?;
             }
             print(args, &now)?;
+            tree::report_hidden(&hidden);
             before = Some(told);
         }
         changes.next().await?;
@@ -124,15 +126,18 @@ fn print(args: &HoldersArgs, locks: &[Lock]) -> Result<(), Failure> {
     render::bytes(text.as_bytes())
 }
 
-async fn locks(args: &HoldersArgs, client: &Client) -> Result<Vec<Lock>, Failure> {
-    let mut paths = vec![args.path.to_string()];
+/// The locks, and the nodes that may have more below them.
+async fn locks(args: &HoldersArgs, client: &Client) -> Result<(Vec<Lock>, Vec<String>), Failure> {
+    let (mut paths, mut hidden) = (vec![args.path.to_string()], Vec::new());
     if args.recursive {
         // What is watched may come one day.
         let exists = client.exists(&args.path).await.map_err(Failure::read(&args.path))?;
         if args.watch && exists.is_none() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), hidden));
         }
-        paths = candidates(&args.path, &tree::below(client, &args.path).await?);
+        let below = tree::below(client, &args.path).await?;
+        paths = candidates(&args.path, &below.paths);
+        hidden = below.hidden;
     }
     let mut locks = Vec::new();
     for path in paths {
@@ -146,7 +151,7 @@ async fn locks(args: &HoldersArgs, client: &Client) -> Result<Vec<Lock>, Failure
             locks.push(Lock { path, exists, has_others, queue });
         }
     }
-    Ok(locks)
+    Ok((locks, hidden))
 }
 
 /// Where locks may be: above nodes whose names end in a number, or are those of kazoo's permits.

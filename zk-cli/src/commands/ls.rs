@@ -7,7 +7,7 @@ use crate::{
     args::{CommonArgs, LsArgs},
     exit::{Exit, Failure},
     render::{self, Lean, NodeReport, Table, printable},
-    tree,
+    tree::{self, Below},
 };
 
 /// With `-R` the nodes are descendants, and their names are paths.
@@ -30,21 +30,24 @@ impl<'a, T> Report<'a, T> {
 
 pub(crate) async fn run(args: LsArgs) -> Result<Exit, Failure> {
     let LsArgs { common: CommonArgs { connect, output }, long, recursive, path } = &args;
-    let (names, stats) = connect
+    let (names, stats, hidden) = connect
         .with_session(|client| async move {
-            let names = if *recursive {
-                tree::below(&client, path).await?
+            let (names, hidden) = if *recursive {
+                let Below { paths, hidden } = tree::below(&client, path).await?;
+                (paths, hidden)
             } else {
                 let (mut names, _) = client.children(path).await.map_err(Failure::read(path))?;
                 names.sort();
-                names
+                (names, Vec::new())
             };
             if *long {
                 // Those that have a path are below no other.
                 let above = if *recursive { None } else { Some(&**path) };
-                tree::stats(&client, above, names).await.map(|listed| listed.into_iter().unzip())
+                let listed = tree::stats(&client, above, names).await?;
+                let (names, stats) = listed.into_iter().unzip();
+                Ok((names, stats, hidden))
             } else {
-                Ok((names, Vec::new()))
+                Ok((names, Vec::new(), hidden))
             }
         })
         .await?;
@@ -57,7 +60,7 @@ pub(crate) async fn run(args: LsArgs) -> Result<Exit, Failure> {
             render::json(&Report::new(&args, children.collect::<Vec<_>>()))?;
         }
     }
-    Ok(Exit::Done)
+    Ok(tree::report_hidden(&hidden))
 }
 
 fn lines(names: &[String]) -> String {

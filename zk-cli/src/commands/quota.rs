@@ -106,7 +106,7 @@ async fn limited(client: &Client, top: &str) -> Result<Vec<String>, Failure> {
     if client.exists(top).await.map_err(Failure::read(top))?.is_none() {
         return Ok(Vec::new());
     }
-    let below = tree::below(client, top).await?;
+    let below = tree::below(client, top).await?.whole()?;
     let limited = below.iter().filter_map(|node| {
         let path = node.strip_suffix(LIMITS)?.strip_suffix('/')?.strip_prefix(ROOT)?;
         Some(if path.is_empty() { "/".to_owned() } else { path.to_owned() })

@@ -103,7 +103,7 @@ async fn node_deletion_ends_all_child_processes() {
     world.client.delete(&path).await.unwrap();
     let ended = held.ended().await;
     assert_eq!(ended.code, Some(123), "{ended:?}");
-    assert!(ended.stderr.contains("deleted by another client"), "{ended:?}");
+    assert!(ended.stderr.contains("own node was deleted"), "{ended:?}");
 }
 
 #[tokio::test]

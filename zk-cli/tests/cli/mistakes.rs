@@ -82,8 +82,8 @@ async fn options_of_zkcli_are_answered_with_ours() {
         (&["create", "-s", "/b", "x"], "-s: --sequential"),
         (&["create", "-c", "/b"], "-c: --container"),
         (&["create", "-t", "1000", "/b"], "-t: --ttl"),
-        (&["set", "-v", "3", "/a", "x"], "-v: --version"),
-        (&["delete", "-v", "3", "/a"], "-v: --version"),
+        (&["set", "-v", "3", "/a", "x"], "--version 3"),
+        (&["delete", "-v", "3", "/a"], "--version 3"),
         (&["get", "-s", "/a"], "-s: zk stat PATH"),
         (&["ls", "-s", "/"], "-s: -l"),
         (&["ls", "-w", "/"], "-w: zk watch PATH"),
@@ -92,9 +92,17 @@ async fn options_of_zkcli_are_answered_with_ours() {
         (&["-server", "127.0.0.1:1", "ls", "/"], "options stand behind the subcommand"),
         (&["-s", "127.0.0.1:1", "ls", "/"], "options stand behind the subcommand"),
         (&["ls", "-server", "127.0.0.1:1", "/"], "-server: --server"),
-        (&["stat", "a"], "paths begin with a slash: /a"),
-        (&["create", "b", "x"], "paths begin with a slash: /b"),
-        (&["lock", "l", "--", "true"], "paths begin with a slash: /l"),
+        (&["delete", "-R", "/a"], "-R: -r"),
+        (&["set", "/a", "-v", "3"], "--version 3"),
+        (&["lock", "-n", "3", "/l", "true"], "-n: --semaphore"),
+        (&["lock", "-try", "/l", "true"], "-try: --try"),
+        (&["stat", "a"], "do not end in one: /a"),
+        (&["ls", "/a/"], "do not end in one: /a"),
+        (&["create", "b", "x"], "do not end in one: /b"),
+        (&["lock", "l", "--", "true"], "do not end in one: /l"),
+        (&["mntr"], "zk health"),
+        (&["lease", "list"], "zk sessions"),
+        (&["acl", "/a", "digest:u:p:r"], "zk help"),
         (&["evict", "/l", "name"], "zk holders PATH"),
         (&["delete", "/"], "neither created nor deleted"),
         (&["delete", "/zookeeper"], "neither created nor deleted"),
@@ -105,6 +113,10 @@ async fn options_of_zkcli_are_answered_with_ours() {
         assert!(said.contains(next), "{args:?}: {ended:?}");
     }
     assert_eq!(run(zk(&addr).args(["ls", "/"])).await.ok(), "a\nzookeeper\n");
+    assert_eq!(run(zk(&addr).args(["get", "/a"])).await.ok(), "");
+    // With $ZK_SERVER nothing has to be named.
+    let usage = run(zk(&addr).args(["revoke", "/a"])).await;
+    assert!(usage.stderr.contains("Usage: zk revoke <PATH> <TOKEN>"), "{usage:?}");
 }
 
 /// A word of another tool that looks like one that takes a lock away.

@@ -76,7 +76,7 @@ async fn help_has_the_words_of_the_shell() {
         assert!(text.contains(has), "{has}: {text}");
     }
     let ended = script(&server, &[], "create -e /b\n").await;
-    assert!(ended.stderr.ends_with("in place of zkCli.sh's -e: --ephemeral\n"), "{ended:?}");
+    assert!(ended.stderr.ends_with("in place of other tools' -e: --ephemeral\n"), "{ended:?}");
 }
 
 #[tokio::test]

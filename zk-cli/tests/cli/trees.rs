@@ -15,6 +15,40 @@ use zk_testkit::{
 
 use crate::support::{Running, World, must, run, zk};
 
+/// What is there to see is printed, and what is not is named.
+#[tokio::test]
+async fn unreadable_nodes_are_left_out_and_named() {
+    let world = World::new().await;
+    let server = world.server.connect_string();
+    for path in ["/t/open/x", "/t/shut/y"] {
+        world.run(["create", "-p", path]).await.ok();
+    }
+    let mut held = world.lock(&[], "/t/locks/a", "echo ready; read -r go");
+    held.line().await;
+    let owner = zk_client::ConnectOptions::new(&server).unwrap().auth("digest", "ann:secret");
+    let owner = owner.connect().await.unwrap();
+    let creator = zk_client::AclList::from_iter([zk_client::Acl::creator_all()]);
+    owner.set_acl("/t/shut", &creator).await.unwrap();
+    let listed = world.run(["ls", "-R", "/t"]).await;
+    assert_eq!(listed.code, Some(1), "{listed:?}");
+    assert!(listed.stdout.contains("/t/open/x\n/t/shut\n"), "{listed:?}");
+    assert!(listed.stderr.starts_with("zk: /t/shut: not listed, no permission\n"), "{listed:?}");
+    let holders = world.run(["holders", "-R", "/t"]).await;
+    assert_eq!(holders.code, Some(1), "{holders:?}");
+    assert!(
+        holders.stdout.contains("/t/locks/a\n") && holders.stdout.contains("holds"),
+        "{holders:?}"
+    );
+    assert!(holders.stderr.contains("/t/shut: not listed"), "{holders:?}");
+    let top = world.run(["top", "--once", "/t"]).await;
+    assert!(top.stdout.contains("1 nodes could not be listed"), "{top:?}");
+    // A copy that lacks something is none.
+    let export = world.run(["export", "/t", "-"]).await;
+    assert_eq!((export.code, &*export.stdout), (Some(1), ""), "{export:?}");
+    held.tell("go").await;
+    assert_eq!(held.ended().await.code, Some(0));
+}
+
 #[tokio::test]
 async fn tree_is_deleted_or_the_obstacle_is_named() {
     let world = World::new().await;

@@ -103,10 +103,20 @@ async fn acls_are_shown_and_replaced() {
     let world = World::new().await;
     world.run(["create", "/a"]).await.ok();
     assert_eq!(world.run(["acl", "/a"]).await.ok(), "world:anyone:cdrwa\n");
-    let set = ["acl", "/a", "--version", "0", "world:anyone:ra", "digest:ann:hash=:cdrw"];
+    let set = [
+        "acl",
+        "/a",
+        "--version",
+        "0",
+        "world:anyone:ra",
+        "digest:ann:qJ7HQqzpyLxCuC/lYhQGu1yzMK0=:cdrw",
+    ];
     assert_eq!(world.run(set).await.ok(), "");
     let shown = world.run(["acl", "--json", "/a"]).await.json();
-    assert_eq!(shown["acl"], serde_json::json!(["world:anyone:ra", "digest:ann:hash=:cdrw"]));
+    assert_eq!(
+        shown["acl"],
+        serde_json::json!(["world:anyone:ra", "digest:ann:qJ7HQqzpyLxCuC/lYhQGu1yzMK0=:cdrw"])
+    );
     assert_eq!(shown["aversion"], 1);
     let stale = world.run(set).await;
     assert_eq!(stale.complaint(), "/a: its version is not the one named");

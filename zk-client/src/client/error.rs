@@ -2,6 +2,7 @@
 
 use zk_proto::path::PathError;
 
+use super::supervise::Interruption;
 use crate::{
     error::{Cause, ConnectError, MultiError, ReadError, Rejection, SessionEnd, WriteError},
     watch::WatchEnd,
@@ -67,6 +68,17 @@ pub enum Error {
     /// An operation that needs no reply failed.
     #[error(transparent)]
     Cause(#[from] Cause),
+}
+
+/// Why a [supervised](crate::Supervise) service has stopped.
+impl From<Interruption<Self>> for Error {
+    fn from(interruption: Interruption<Self>) -> Self {
+        match interruption {
+            Interruption::NoSession(error) => error.into(),
+            Interruption::SessionEnded(end) => end.into(),
+            Interruption::Failed(error) => error,
+        }
+    }
 }
 
 impl Error {

@@ -171,25 +171,33 @@ impl<E> Supervise<E> {
     /// Runs the service until it returns `Ok`.
     ///
     /// The service may be an `async fn`, an `async |zk|` closure, or a closure that returns an `async` block. Only the
-    /// last can change what it captures, in front of the block:
+    /// last can change or own what it captures, in front of the block; the compiler says of others that they do not
+    /// implement `FnMut`. A run that is to be spawned owns all of it:
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = zk_testkit::TestServer::start().await?;
     /// # let options = zk_client::ConnectOptions::new(&server.connect_string())?;
+    /// use std::sync::{
+    ///     Arc,
+    ///     atomic::{AtomicUsize, Ordering},
+    /// };
     /// use zk_client::{Error, Supervise};
     ///
-    /// let mut runs = 0;
-    /// let service = |zk: zk_client::Client| {
+    /// let (mut runs, done) = (0, Arc::new(AtomicUsize::new(0)));
+    /// let counted = done.clone();
+    /// let service = move |zk: zk_client::Client| {
     ///     runs += 1;
+    ///     let counted = counted.clone();
     ///     async move {
     ///         println!("run {runs}, in session {:?}", zk.session().id());
+    ///         counted.fetch_add(1, Ordering::Relaxed);
     ///         Ok::<(), Error>(())
     ///     }
     /// };
-    /// Supervise::new(options).run(service).await?;
-    /// assert_eq!(runs, 1);
+    /// tokio::spawn(Supervise::new(options).run(service)).await??;
+    /// assert_eq!(done.load(Ordering::Relaxed), 1);
     /// # Ok(())
     /// # }
     /// ```

@@ -98,8 +98,10 @@ impl HeldNode {
         self.known.send_if_modified(|known| {
             let is_news = !known.is_lost && !known.is_put_away;
             if is_news {
-                let lost = self.reason.get().copied().unwrap_or(Lost::NodeDeleted);
-                tracing::warn!(path = self.path, %lost);
+                let why = self.reason.get().map(Lost::to_string);
+                let why =
+                    why.as_deref().unwrap_or("own node is gone, by a delete or with the session");
+                tracing::warn!(path = self.path, why, "lock is lost");
             }
             known.is_lost |= is_news;
             is_news

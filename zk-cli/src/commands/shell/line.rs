@@ -12,6 +12,7 @@ use super::place::Place;
 use crate::{
     args::{Args, ConnectArgs},
     commands::Command,
+    exit::Failure,
 };
 
 /// What a line asks for.
@@ -30,6 +31,7 @@ pub(crate) enum Line {
     },
     /// Help, or what is wrong.
     Told(clap::Error),
+    Refused(Failure),
     Wrong(&'static str),
 }
 

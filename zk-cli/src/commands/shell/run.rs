@@ -16,7 +16,7 @@ use super::{
     reader::{Read, Reader},
 };
 use crate::{
-    args::{HelpArgs, ShellArgs, advised, is_help, mistake},
+    args::{HelpArgs, ShellArgs, advised, is_help, mistake, unambiguous},
     commands::{self, Command},
     exit::{Exit, Failure},
     lock::signals::Signals,
@@ -128,7 +128,12 @@ impl Shell {
     }
 
     async fn carry_out(&mut self, text: &str) -> Outcome {
-        let ended = match line::read(text, &self.place, &self.inherited) {
+        let words = shlex::split(text).unwrap_or_default();
+        let line = match unambiguous(&words) {
+            Ok(()) => line::read(text, &self.place, &self.inherited),
+            Err(failure) => Line::Refused(failure),
+        };
+        let ended = match line {
             Line::Nothing => return Outcome::Next,
             Line::End => return Outcome::End(self.end()),
             Line::Where => render::bytes(format!("{}\n", printable(&self.place.path())).as_bytes())
@@ -143,9 +148,8 @@ impl Shell {
                 let _ = error.print();
                 Ok(Exit::Done)
             }
-            Line::Told(error) => {
-                Err(advised(mistake(error), &shlex::split(text).unwrap_or_default()))
-            }
+            Line::Told(error) => Err(advised(mistake(error), &words)),
+            Line::Refused(failure) => Err(failure),
             Line::Command { command, is_apart } => match self.attend(*command, is_apart).await {
                 Ok(ended) => ended,
                 Err(signal) => return Outcome::End(Exit::Signal(signal.as_raw())),

@@ -61,6 +61,8 @@ pub(crate) struct Departures {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Searched {
     pub(crate) nodes: usize,
+    /// Nodes of these that are refused: without permission, or gone meanwhile.
+    pub(crate) hidden: usize,
     /// Whether that is all there are.
     pub(crate) is_complete: bool,
     /// Locks that were found and are not followed, because there are too many.

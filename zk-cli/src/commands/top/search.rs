@@ -252,7 +252,7 @@ async fn found(
     top: &str,
 ) -> Result<(BTreeMap<String, Shape>, Searched), ReadError> {
     let (mut found, mut single) = (BTreeMap::new(), Vec::new());
-    let (mut nodes, mut is_complete) = (0, true);
+    let (mut nodes, mut hidden, mut is_complete) = (0, 0, true);
     let mut level = vec![top.to_owned()];
     while !level.is_empty() {
         let mut next = Vec::new();
@@ -264,7 +264,10 @@ async fn found(
                 batch.iter().map(|path| (path, cork.children(path).packed().submit())).collect();
             drop(cork);
             for (path, answer) in asked {
-                let Some((names, stat)) = or_none(answer.await)? else { continue };
+                let Some((names, stat)) = or_none(answer.await)? else {
+                    hidden += 1;
+                    continue;
+                };
                 let is_queue = names.iter().any(|name| is_numbered(&name));
                 if is_queue {
                     let semaphore = parent(path).filter(|_| name(path) == "leases");
@@ -299,7 +302,7 @@ async fn found(
     for path in held_singly(client, single).await? {
         found.insert(path, Shape::Single);
     }
-    Ok((found, Searched { nodes, is_complete, left_out: 0 }))
+    Ok((found, Searched { nodes, hidden, is_complete, left_out: 0 }))
 }
 
 /// Of these nodes those that are locks: their data names a process, as that of simple locks does. Members of groups and

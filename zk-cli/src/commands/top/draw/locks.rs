@@ -77,6 +77,9 @@ pub(crate) fn status(state: &State) -> String {
     if searched.left_out > 0 {
         words.push(format!("{} more locks are not followed", searched.left_out));
     }
+    if searched.hidden > 0 {
+        words.push(format!("{} nodes could not be listed", searched.hidden));
+    }
     if !searched.is_complete && read_at.is_some() {
         words.push(format!("only the first {} nodes searched: name a path", searched.nodes));
     }
