@@ -69,6 +69,9 @@ pub(crate) async fn run(args: HealthArgs) -> Result<Exit, Failure> {
         render::json(&report)?;
     } else {
         render::bytes(table(&report).as_bytes())?;
+        if let Some(advice) = advice(&report) {
+            render::complain(&advice);
+        }
     }
     Ok(if report.healthy { Exit::Done } else { Exit::No })
 }
@@ -214,6 +217,22 @@ fn table(report: &Report) -> String {
         table.row([server, mode, version, zxid, behind, nodes, connections, waiting, latency]);
     }
     table.text()
+}
+
+/// What to look at where something is wrong.
+fn advice(report: &Report) -> Option<String> {
+    let not_served = |it: &&Server| !matches!(it.answer, Answer::Serves(_));
+    let Server { server, answer, .. } = report.servers.iter().find(not_served)?;
+    Some(match answer {
+        Answer::Fails { .. } => format!(
+            "{server} does not answer\n    does it run, is this its client port, is it meant for TLS (--tls-ca)? \
+             its log says more"
+        ),
+        Answer::Says { .. } | Answer::Serves(_) => format!(
+            "{server} does not serve\n    without a quorum it says so; a word that is not allowed is in \
+             4lw.commands.whitelist, or ask by --admin"
+        ),
+    })
 }
 
 fn unknown() -> String {

@@ -101,6 +101,7 @@ async fn options_of_zkcli_are_answered_with_ours() {
         (&["create", "b", "x"], "do not end in one: /b"),
         (&["lock", "l", "--", "true"], "do not end in one: /l"),
         (&["mntr"], "zk health"),
+        (&["health", "--server", "127.0.0.1:1"], "does it run"),
         (&["lease", "list"], "zk sessions"),
         (&["acl", "/a", "digest:u:p:r"], "zk help"),
         (&["evict", "/l", "name"], "zk holders PATH"),
