@@ -83,7 +83,7 @@ impl Terms<'_> {
 }
 
 fn lost_lock(path: &str, why: impl std::fmt::Display) -> Failure {
-    let next = format_args!("zk holders {path} lists who has it now; zk health asks each server");
+    let next = format!("zk holders {path} lists who has it now; zk health asks each server");
     Failure::new(Exit::LockLost, why).next(next)
 }
 
