@@ -119,7 +119,7 @@ fn last(path: &str) -> &str {
 fn failures(list: &str) -> BTreeSet<&str> {
     const WITHOUT_THE_WORD: [&str; 4] = ["Interruption", "Lost", "SessionEnd", "WatchEnd"];
     let results =
-        list.lines().filter_map(|line| line.split_once(" -> ").or(line.split_once(" = ")));
+        list.lines().filter_map(|line| line.split_once(" -> ").or_else(|| line.split_once(" = ")));
     let paths = results
         .flat_map(|(_, result)| result.split(|c: char| !(c.is_alphanumeric() || "_:".contains(c))));
     let is_error = |name: &&str| {
