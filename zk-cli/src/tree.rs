@@ -41,9 +41,10 @@ pub(crate) fn report_hidden(hidden: &[String]) -> Exit {
         1 => String::new(),
         len => format!(" and {} more", len - 1),
     };
-    let next = format!("zk acl {first} lists who has; zk whoami prints who you are");
-    complain(&format_args!("{first}{more}: not listed, no permission\n    {next}"));
-    Exit::No
+    let failure = Failure::rejected(first, Rejection::NoAuth)
+        .retold(|_| format!("{first}{more}: not listed, no permission"));
+    complain(&failure);
+    failure.exit
 }
 
 /// All nodes below one. Nodes that go while they are being looked at are left out, and others that come may be: a tree

@@ -53,7 +53,8 @@ const OTHER_WORDS: [(&str, &str); 45] = [
     ("version", "zk --version"),
 ];
 
-/// Options of zkCli.sh, etcdctl and consul, the commands that they stand behind, and what does the same here. `-s` and `-v` are others here.
+/// Options of zkCli.sh, etcdctl and consul, the commands that they stand behind, and what does the same here, where `-s`
+/// and `-v` are others.
 const OTHER_OPTIONS: [(&[&str], &str, &str); 23] = [
     (&["create"], "-e", "--ephemeral"),
     (&["create"], "-s", "--sequential"),

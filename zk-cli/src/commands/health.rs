@@ -220,19 +220,20 @@ fn table(report: &Report) -> String {
 }
 
 /// What to look at where something is wrong.
-fn advice(report: &Report) -> Option<String> {
+fn advice(report: &Report) -> Option<Failure> {
     let not_served = |it: &&Server| !matches!(it.answer, Answer::Serves(_));
     let Server { server, answer, .. } = report.servers.iter().find(not_served)?;
-    Some(match answer {
-        Answer::Fails { .. } => format!(
-            "{server} does not answer\n    does it run, is this its client port, is it meant for TLS (--tls-ca)? \
-             its log says more"
+    let (what, next) = match answer {
+        Answer::Fails { .. } => (
+            "does not answer",
+            "does it run, is this its client port, is it meant for TLS (--tls-ca)? its log says more",
         ),
-        Answer::Says { .. } | Answer::Serves(_) => format!(
-            "{server} does not serve\n    without a quorum it says so; a word that is not allowed is in \
-             4lw.commands.whitelist, or ask by --admin"
+        Answer::Says { .. } | Answer::Serves(_) => (
+            "does not serve",
+            "without a quorum it says so; if it refuses the word: 4lw.commands.whitelist, or --admin",
         ),
-    })
+    };
+    Some(Failure::new(Exit::No, format_args!("{server} {what}")).next(next))
 }
 
 fn unknown() -> String {

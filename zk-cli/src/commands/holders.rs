@@ -145,9 +145,12 @@ async fn locks(args: &HoldersArgs, client: &Client) -> Result<(Vec<Lock>, Vec<St
         // Nodes with numbers may be other things than contenders: those have sessions.
         let is_lock = queue.iter().any(|entry| entry.session != SessionId(0).to_string());
         if is_lock || !args.recursive {
-            let stat = client.exists(&path).await.map_err(Failure::read(&path))?;
+            let stat = match queue.is_empty() {
+                true => client.exists(&path).await.map_err(Failure::read(&path))?,
+                false => None,
+            };
             let exists = !queue.is_empty() || stat.is_some();
-            let has_others = queue.is_empty() && stat.is_some_and(|stat| stat.num_children > 0);
+            let has_others = stat.is_some_and(|stat| stat.num_children > 0);
             locks.push(Lock { path, exists, has_others, queue });
         }
     }

@@ -62,6 +62,20 @@ async fn ephemeral_nodes_belong_to_the_shell() {
     assert_eq!(client.exists("/here").await.unwrap(), None, "it has gone with the shell");
 }
 
+/// With and without the name of the program in front, as advice has it.
+#[tokio::test]
+async fn version_without_its_option_is_never_data() {
+    let world = World::new().await;
+    let server = world.server.connect_string();
+    world.run(["create", "/a", "old"]).await.ok();
+    for line in ["set /a -v 3\n", "zk set /a -v 3\n"] {
+        let ended = script(&server, &[], line).await;
+        assert_eq!(ended.code, Some(2), "{line}: {ended:?}");
+        assert!(ended.stderr.contains("--version 3"), "{line}: {ended:?}");
+    }
+    assert_eq!(world.run(["get", "/a"]).await.ok(), "old");
+}
+
 #[tokio::test]
 async fn help_has_the_words_of_the_shell() {
     let world = World::new().await;

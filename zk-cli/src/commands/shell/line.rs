@@ -10,7 +10,7 @@ use zk_client::path::ZkPath;
 
 use super::place::Place;
 use crate::{
-    args::{Args, ConnectArgs},
+    args::{Args, ConnectArgs, unambiguous},
     commands::Command,
     exit::Failure,
 };
@@ -125,18 +125,25 @@ pub(crate) fn is_path(arg: &clap::Arg) -> bool {
     arg.get_value_parser().type_id() == TypeId::of::<ZkPath>() || is_path_of_sequence(arg)
 }
 
+/// The words of a line, if its quotations end.
+pub(crate) fn words(text: &str) -> Option<Vec<String>> {
+    let mut words = shlex::split(text)?;
+    // As advice on what to do next is written.
+    if words.len() > 1 && words.first().is_some_and(|word| word == "zk") {
+        words.remove(0);
+    }
+    Some(words)
+}
+
 /// Reads a line.
 pub(crate) fn read(text: &str, place: &Place, inherited: &Inherited) -> Line {
     let text = text.trim();
     if text.is_empty() || text.starts_with('#') {
         return Line::Nothing;
     }
-    let Some(mut words) = shlex::split(text) else {
-        return Line::Wrong("a quotation does not end");
-    };
-    // As advice on what to do next is written.
-    if words.len() > 1 && words.first().is_some_and(|word| word == "zk") {
-        words.remove(0);
+    let Some(words) = words(text) else { return Line::Wrong("a quotation does not end") };
+    if let Err(failure) = unambiguous(&words) {
+        return Line::Refused(failure);
     }
     match matches(&words, place) {
         Err(error) => Line::Told(error),

@@ -16,7 +16,7 @@ use super::{
     reader::{Read, Reader},
 };
 use crate::{
-    args::{HelpArgs, ShellArgs, advised, is_help, mistake, unambiguous},
+    args::{HelpArgs, ShellArgs, advised, is_help, mistake},
     commands::{self, Command},
     exit::{Exit, Failure},
     lock::signals::Signals,
@@ -128,12 +128,8 @@ impl Shell {
     }
 
     async fn carry_out(&mut self, text: &str) -> Outcome {
-        let words = shlex::split(text).unwrap_or_default();
-        let line = match unambiguous(&words) {
-            Ok(()) => line::read(text, &self.place, &self.inherited),
-            Err(failure) => Line::Refused(failure),
-        };
-        let ended = match line {
+        let advise = |failure| advised(failure, &line::words(text).unwrap_or_default());
+        let ended = match line::read(text, &self.place, &self.inherited) {
             Line::Nothing => return Outcome::Next,
             Line::End => return Outcome::End(self.end()),
             Line::Where => render::bytes(format!("{}\n", printable(&self.place.path())).as_bytes())
@@ -148,10 +144,10 @@ impl Shell {
                 let _ = error.print();
                 Ok(Exit::Done)
             }
-            Line::Told(error) => Err(advised(mistake(error), &words)),
+            Line::Told(error) => Err(advise(mistake(error))),
             Line::Refused(failure) => Err(failure),
             Line::Command { command, is_apart } => match self.attend(*command, is_apart).await {
-                Ok(ended) => ended,
+                Ok(ended) => ended.map_err(advise),
                 Err(signal) => return Outcome::End(Exit::Signal(signal.as_raw())),
             },
         };
