@@ -1,8 +1,12 @@
 //! `zk health`, `completion`, and where the connection's settings come from.
 
-use std::{fs, net::TcpListener};
+use std::{
+    fs,
+    net::TcpListener,
+    process::{Command, Stdio},
+};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use zk_testkit::{
     TestServer,
     real::{Ensemble, Release, Server},
@@ -312,16 +316,25 @@ async fn what_a_release_lacks_is_named() {
     }
 }
 
-#[tokio::test]
-async fn start_takes_ten_milliseconds() {
-    let limit = std::time::Duration::from_millis(10);
-    // Others may have the processor for most of the time, but not each time.
-    let quick = (0..500).find(|_| {
-        let begin = std::time::Instant::now();
-        let started =
-            std::process::Command::new(env!("CARGO_BIN_EXE_zk")).arg("--version").output();
-        assert!(started.unwrap().status.success());
-        begin.elapsed() < limit
-    });
-    assert!(quick.is_some(), "not once in {limit:?}");
+/// Looking up names, waiting for threads or reading from a terminal would show here, however busy the machine is.
+#[cfg(target_os = "linux")]
+#[test]
+fn start_waits_for_nothing() {
+    let fewest = (0..20).map(|_| waits_of_a_start()).min().unwrap();
+    // One belongs to `exec`.
+    assert!(fewest <= 1, "it waited {fewest} times");
+}
+
+/// How often `zk --version` gave the processor away before its time was over.
+#[cfg(target_os = "linux")]
+fn waits_of_a_start() -> u64 {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zk"));
+    let mut started = command.arg("--version").stdout(Stdio::null()).spawn().unwrap();
+    // What has ended is still described until its end is taken note of.
+    let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(Pid::from_child(&started)), ended).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", started.id())).unwrap();
+    assert!(started.wait().unwrap().success());
+    let waits = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    waits.expect("Linux counts them").trim().parse().unwrap()
 }
