@@ -14,10 +14,10 @@ use tokio::{
 };
 use zk_client::{BoxFuture, Client, Connect, ConnectOptions, ReadError, Transport, WriteError};
 use zk_proto::{
-    ErrorCode, OpCode, Stat, Xid, Zxid,
+    ErrorCode, OpCode, Stat, Text, Xid, Zxid,
     frame::{ReplyHeader, encode_frame, encode_frame_with},
     jute::{Decode as _, Encode, Reader},
-    request::{MultiResponse, MultiResult, SetDataResponse},
+    request::{Create2Response, MultiResponse, MultiResult, SetDataResponse},
 };
 
 use crate::{
@@ -27,6 +27,9 @@ use crate::{
 
 /// Reads that are under way together.
 const IN_FLIGHT: usize = 256;
+
+/// A node that is created and deleted.
+const NODE: &str = "/nodes/a";
 
 /// Writes in one request.
 const MULTI: usize = 16;
@@ -146,6 +149,30 @@ async fn reads(client: &Client) -> Result<(), ReadError> {
     Ok(())
 }
 
+/// Creates and deletes a node, each under way together with others.
+async fn creates_and_deletes(client: &Client) -> Result<(), WriteError> {
+    let creates: Vec<_> = (0..IN_FLIGHT).map(|_| client.create(NODE, b"data").submit()).collect();
+    for create in creates {
+        assert_eq!(create.await?.path, NODE);
+    }
+    let deletes: Vec<_> = (0..IN_FLIGHT).map(|_| client.delete(NODE).submit()).collect();
+    for delete in deletes {
+        delete.await?;
+    }
+    Ok(())
+}
+
+/// Answers creates with this node, and deletes.
+fn created() -> Answer {
+    let mut created = BytesMut::new();
+    Create2Response { path: Text::from(NODE), stat: Stat::default() }.encode(&mut created);
+    Box::new(move |op, _, out| {
+        if op == OpCode::CREATE2 {
+            out.extend_from_slice(&created);
+        }
+    })
+}
+
 /// Answers reads with data, and writes of several nodes with as many metadata.
 fn answers() -> Answer {
     let (mut data, mut results) = (BytesMut::new(), BytesMut::new());
@@ -188,6 +215,12 @@ pub(crate) fn pieces() -> Vec<Piece> {
         runtime.block_on(writes(&client)).expect("whoever is asked answers");
         move || runtime.block_on(writes(&client)).expect("whoever is asked answers")
     });
+    let creates = "client: a create and its delete, of 256 in flight";
+    let creates = Piece::new(creates, IN_FLIGHT, || {
+        let (runtime, client) = connected(created);
+        runtime.block_on(creates_and_deletes(&client)).expect("whoever is asked answers");
+        move || runtime.block_on(creates_and_deletes(&client)).expect("whoever is asked answers")
+    });
     let connects = Piece::new("client: connecting, until a get is answered", 1, || {
         let (runtime, _) = connected(answers);
         let mut clients = Vec::with_capacity(1);
@@ -199,5 +232,5 @@ pub(crate) fn pieces() -> Vec<Piece> {
             }));
         }
     });
-    vec![gets, multis, connects]
+    vec![gets, multis, creates, connects]
 }
