@@ -28,6 +28,11 @@ impl Chroot {
         }
     }
 
+    /// The bytes that it adds to a path.
+    pub(crate) fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |root| root.len())
+    }
+
     /// A prefix of absolute paths.
     pub(crate) fn prefix(&self, prefix: &str) -> String {
         [self.0.as_deref().unwrap_or_default(), prefix].concat()
@@ -35,18 +40,20 @@ impl Chroot {
 
     /// Whether an absolute path is inside the chroot.
     pub(crate) fn contains(&self, path: &str) -> bool {
-        let Some(root) = &self.0 else { return true };
-        let below = path.strip_prefix(&**root);
-        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+        self.strip(path).is_some()
     }
 
     /// The path relative to the chroot; unchanged if it is outside.
     pub(crate) fn relative<'a>(&self, path: &'a str) -> &'a str {
-        let Some(root) = &self.0 else { return path };
-        match path.strip_prefix(&**root) {
-            Some("") => "/",
-            Some(below) if below.starts_with('/') => below,
-            _ => path,
+        self.strip(path).unwrap_or(path)
+    }
+
+    /// The path relative to the chroot, if it is inside.
+    fn strip<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let Some(root) = &self.0 else { return Some(path) };
+        match path.strip_prefix(&**root)? {
+            "" => Some("/"),
+            below => below.starts_with('/').then_some(below),
         }
     }
 

@@ -15,18 +15,26 @@ pub(crate) struct Capabilities {
 }
 
 impl Capabilities {
-    /// Whether the reply to such a request shows what the server supports.
-    pub(crate) const fn is_told_by(op: OpCode) -> bool {
-        matches!(op, OpCode::CREATE2 | OpCode::CREATE_CONTAINER | OpCode::MULTI | OpCode::ADD_WATCH)
+    /// Records what the answer to such a request shows.
+    pub(crate) fn answered(&self, op: OpCode, code: ErrorCode) {
+        match (op, code) {
+            (OpCode::CREATE2, ErrorCode::OK) => self.learn_create2(),
+            (OpCode::CREATE2, ErrorCode::UNIMPLEMENTED) => {
+                self.without_create2.store(true, Ordering::Relaxed);
+            }
+            (OpCode::CREATE_CONTAINER, ErrorCode::UNIMPLEMENTED) => {
+                self.without_containers.store(true, Ordering::Relaxed);
+            }
+            (OpCode::ADD_WATCH, ErrorCode::UNIMPLEMENTED) => {
+                self.without_add_watch.store(true, Ordering::Relaxed);
+            }
+            _ => {}
+        }
     }
 
     /// Whether creates must do without metadata in the reply (servers before 3.5).
     pub(crate) fn lacks_create2(&self) -> bool {
         self.without_create2.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn learn_no_create2(&self) {
-        self.without_create2.store(true, Ordering::Relaxed);
     }
 
     /// Whether a server has shown that it answers creates with metadata.
@@ -43,20 +51,9 @@ impl Capabilities {
         self.without_containers.load(Ordering::Relaxed) || self.lacks_create2()
     }
 
-    pub(crate) fn learn_no_containers(&self) {
-        self.without_containers.store(true, Ordering::Relaxed);
-    }
-
     /// Whether there are no persistent watches (servers before 3.6).
     pub(crate) fn lacks_add_watch(&self) -> bool {
         self.without_add_watch.load(Ordering::Relaxed)
-    }
-
-    /// Records a server's reply to a request for a persistent watch.
-    pub(crate) fn note_add_watch(&self, code: ErrorCode) {
-        if code == ErrorCode::UNIMPLEMENTED {
-            self.without_add_watch.store(true, Ordering::Relaxed);
-        }
     }
 }
 

@@ -104,6 +104,9 @@ impl Driver {
             self.parts.counters.concluded(now, (caller.op, caller.since), &outcome);
         }
         self.parts.receiver.free(caller.permit);
+        if let Outcome::Answered(answer) = &outcome {
+            self.parts.capabilities.answered(caller.op, answer.code);
+        }
         caller.answer(outcome);
     }
 

@@ -1,6 +1,6 @@
 //! Interprets replies.
 
-use std::sync::Arc;
+use std::mem;
 
 use bytes::Bytes;
 use zk_proto::{
@@ -11,23 +11,22 @@ use zk_proto::{
 };
 
 use crate::{
-    carry::capabilities::Capabilities,
     chroot::Chroot,
     error::{CallError, Cause},
     request::{
-        asked::{Asked, Mismatch},
+        asked::{Mismatch, Node, Part},
         call_options::CallOptions,
         handle::Handle,
         watch_stream::Attached,
     },
 };
 
-/// How a reply is turned into a typed result. The context is there once the request has been submitted.
-pub(crate) enum ReadAnswer<T, C = ()> {
+/// How a reply is turned into a typed result.
+pub(crate) enum ReadAnswer<T> {
     /// Most replies say all there is to know.
     Alone(fn(&Answer) -> Result<T, Unread>),
     /// Others say it only together with what was asked for.
-    InContext(ReadInContext<T>, C),
+    InContext(ReadInContext<T>),
 }
 
 pub(crate) type ReadInContext<T> = fn(Answer, Box<ReplyContext>) -> Result<T, Unresolved>;
@@ -40,15 +39,41 @@ impl<T> Clone for ReadAnswer<T> {
 
 impl<T> Copy for ReadAnswer<T> {}
 
+/// How the reply to a submitted request will be read.
+pub(crate) enum Reading<T> {
+    Alone(fn(&Answer) -> Result<T, Unread>),
+    InContext(ReadInContext<T>, Box<ReplyContext>),
+    /// Creates have a context of their own, which takes no allocation but the new node's path.
+    Created(ReadCreated<T>, Requested),
+}
+
+pub(crate) type ReadCreated<T> = fn(OpCode, Answer, Requested) -> Result<T, Unresolved<Requested>>;
+
+impl<T> Reading<T> {
+    /// Moves it out, piece by piece: most are as small as a pointer.
+    #[inline(always)]
+    pub(crate) fn take(&mut self) -> Self {
+        match self {
+            Self::Alone(read) => Self::Alone(*read),
+            other => mem::replace(other, Self::Alone(|_| Err(Unread::Mismatch("read twice")))),
+        }
+    }
+}
+
 /// What the client knows about a request when its reply arrives.
 #[derive(Debug)]
 pub(crate) struct ReplyContext {
-    pub(crate) op: OpCode,
     pub(crate) chroot: Chroot,
-    /// Present for requests whose reply shows what the server supports.
-    pub(crate) capabilities: Option<Arc<Capabilities>>,
     pub(crate) watch: Attached,
-    pub(crate) asked: Asked,
+    /// The operations, if there are several.
+    pub(crate) asked: Box<[Part]>,
+    pub(crate) instead: Option<Box<Instead>>,
+}
+
+/// What the client knows about a create when its reply arrives.
+#[derive(Debug)]
+pub(crate) struct Requested {
+    pub(crate) node: Node,
     pub(crate) instead: Option<Box<Instead>>,
 }
 
@@ -62,19 +87,18 @@ pub(crate) struct Instead {
 }
 
 impl ReplyContext {
-    /// Records what the reply shows of the servers.
-    pub(crate) fn learn(&self, note: impl FnOnce(&Capabilities)) {
-        if let Some(capabilities) = &self.capabilities {
-            note(capabilities);
-        }
-    }
-
     /// The server does not know the operation, and has certainly not carried it out.
     pub(crate) fn unknown_operation(mut self: Box<Self>) -> Unresolved {
-        match self.instead.take() {
-            Some(instead) => Unresolved::Again(instead, self),
-            None => Unread::Code(ErrorCode::UNIMPLEMENTED).into(),
-        }
+        let instead = self.instead.take();
+        Unresolved::again(instead, self)
+    }
+}
+
+impl Requested {
+    /// As [`ReplyContext::unknown_operation`].
+    pub(crate) fn unknown_operation(mut self) -> Unresolved<Self> {
+        let instead = self.instead.take();
+        Unresolved::again(instead, self)
     }
 }
 
@@ -87,10 +111,19 @@ pub(crate) enum Unread {
 }
 
 /// A reply, read in its context, that is not the request's result.
-pub(crate) enum Unresolved {
+pub(crate) enum Unresolved<C = Box<ReplyContext>> {
     Unread(Unread),
-    /// The older request comes next.
-    Again(Box<Instead>, Box<ReplyContext>),
+    /// The older request comes next, and its reply is read in this context.
+    Again(Box<Instead>, C),
+}
+
+impl<C> Unresolved<C> {
+    fn again(instead: Option<Box<Instead>>, context: C) -> Self {
+        match instead {
+            Some(instead) => Self::Again(instead, context),
+            None => Unread::Code(ErrorCode::UNIMPLEMENTED).into(),
+        }
+    }
 }
 
 impl Unread {
@@ -104,7 +137,7 @@ impl Unread {
     }
 }
 
-impl<U: Into<Unread>> From<U> for Unresolved {
+impl<U: Into<Unread>, C> From<U> for Unresolved<C> {
     fn from(unread: U) -> Self {
         Self::Unread(unread.into())
     }

@@ -14,7 +14,7 @@ use zk_proto::{
 };
 
 use super::{
-    answer::Instead, asked::Asked, call_options::CallOptions, handle::Handle, ops::Ops,
+    answer::Instead, asked::Part, call_options::CallOptions, handle::Handle, ops::Ops,
     watch_stream::Attached, watch_stream::WatchStream,
 };
 use crate::{
@@ -110,7 +110,7 @@ pub(crate) struct Call {
     pub(crate) watch: Armed,
     /// The alternative if a server does not know this request: see [`Unresolved::Again`](super::answer::Unresolved::Again).
     pub(crate) instead: Option<Box<Instead>>,
-    pub(crate) asked: Asked,
+    pub(crate) asked: Box<[Part]>,
 }
 
 impl Target<'_> {
@@ -132,15 +132,13 @@ impl Target<'_> {
 
 impl Call {
     /// A request that may be sent again if the connection is lost before the reply.
-    const fn read(frame: RequestFrame, watch: Armed) -> Self {
-        let asked = Asked::Nothing;
-        Self { frame, on_loss: OnLoss::Resend, watch, instead: None, asked }
+    fn read(frame: RequestFrame, watch: Armed) -> Self {
+        Self { frame, on_loss: OnLoss::Resend, watch, instead: None, asked: Box::default() }
     }
 
     /// A request that changes something.
-    const fn write(frame: RequestFrame, on_loss: OnLoss) -> Self {
-        let asked = Asked::Nothing;
-        Self { frame, on_loss, watch: None, instead: None, asked }
+    fn write(frame: RequestFrame, on_loss: OnLoss) -> Self {
+        Self { frame, on_loss, watch: None, instead: None, asked: Box::default() }
     }
 }
 

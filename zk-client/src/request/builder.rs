@@ -61,7 +61,7 @@ impl<'a, T, E> Request<'a, T, E> {
         ask: Ask<'a>,
         read: ReadInContext<T>,
     ) -> Self {
-        Self { target, ask, read: ReadAnswer::InContext(read, ()), error: PhantomData }
+        Self { target, ask, read: ReadAnswer::InContext(read), error: PhantomData }
     }
 
     /// The same request, whose reply is read in another way.

@@ -13,16 +13,13 @@ use zk_proto::{
 use super::{
     answer::{ReplyContext, Unresolved, body, detached},
     ask::Ask,
-    asked::Mismatch,
+    asked::{Mismatch, results as results_of},
     builder::Request,
     client::Client,
     create::CreateMode,
     ops::{Op, Ops},
 };
-use crate::{
-    carry::capabilities::Capabilities,
-    error::{MultiError, ReadError, Rejection, WriteError, failed},
-};
+use crate::error::{MultiError, ReadError, Rejection, WriteError, failed};
 
 /// What a transaction resolves to.
 type Outcome = Result<Vec<OpResult>, MultiError>;
@@ -106,7 +103,7 @@ impl Client {
         let ask = Ask::Several(Ops::Reads(Vec::new()));
         Request::in_context(self.target(), ask, |answer, context| {
             let results: MultiResponse = body(&answer)?;
-            context.asked.results(&results).map(|result| Ok(read_result(result?)?)).collect()
+            results_of(&context.asked, &results).map(|result| Ok(read_result(result?)?)).collect()
         })
     }
 }
@@ -209,14 +206,15 @@ fn read(answer: Answer, context: Box<ReplyContext>) -> Result<Outcome, Unresolve
     if answer.code == ErrorCode::MARSHALLING_ERROR {
         return Err(context.unknown_operation());
     }
-    if context.instead.is_some() && answer.code.is_ok() {
-        context.learn(Capabilities::learn_create2);
+    // What is in a transaction, only this shows.
+    if let Some(instead) = context.instead.as_ref().filter(|_| answer.code.is_ok()) {
+        instead.handle.shared.capabilities.learn_create2();
     }
     let response: MultiResponse = body(&answer)?;
     let relative = |path: &zk_proto::Text| context.chroot.relative(&path.lossy()).to_owned();
     let mut stopped = None;
     let mut results = Vec::with_capacity(context.asked.len());
-    for (index, result) in context.asked.results(&response).enumerate() {
+    for (index, result) in results_of(&context.asked, &response).enumerate() {
         results.push(match result? {
             MultiResult::Create(CreateResponse { path }) => {
                 OpResult::Created { path: relative(&path), stat: None }

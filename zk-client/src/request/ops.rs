@@ -11,7 +11,7 @@ use zk_proto::{
 };
 
 use super::{
-    asked::{Asked, Node, Part},
+    asked::{Node, Part},
     create::{CreateMode, CreateOperation},
     handle::Handle,
 };
@@ -54,8 +54,8 @@ impl<'a> Ops<'a> {
     }
 
     /// What the results are checked against.
-    pub(super) fn asked(&self, chroot: &Chroot) -> Asked {
-        Asked::several(self.ops().iter().map(|op| op.asked(chroot)))
+    pub(super) fn asked(&self, chroot: &Chroot) -> Box<[Part]> {
+        self.ops().iter().map(|op| op.asked(chroot)).collect()
     }
 
     /// Returns the request, and the alternative if the server may not know it.
@@ -93,8 +93,7 @@ impl<'a> Op<'a> {
     fn asked(&self, chroot: &Chroot) -> Part {
         match self {
             Self::Create { path, mode, .. } => {
-                let path = chroot.resolve(path, mode.naming()).unwrap_or_default();
-                Part::Create(Node::new(&path, mode.naming()))
+                Part::Create(Node::new(&chroot.absolute(path), chroot.len(), mode.naming()))
             }
             Self::Set { .. } => Part::Set,
             Self::Delete { .. } => Part::Delete,

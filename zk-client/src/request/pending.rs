@@ -19,7 +19,7 @@ use zk_proto::{
 };
 
 use super::{
-    answer::{Instead, ReadAnswer, ReadInContext, ReplyContext, Unread, Unresolved},
+    answer::{Instead, ReadAnswer, Reading, ReplyContext, Unread, Unresolved},
     ask::{Call, Target},
     call_options::Admission,
     handle::Handle,
@@ -29,7 +29,6 @@ use super::{
 use crate::{
     carry::{
         attempt::{Concluded, CreatedNodes, Started},
-        capabilities::Capabilities,
         node::OwnedNode,
     },
     driver::{
@@ -84,9 +83,6 @@ enum State<T, E> {
     Finished(Option<Box<OwnedNode>>),
 }
 
-/// How the reply will be read.
-type Reading<T> = ReadAnswer<T, Box<ReplyContext>>;
-
 /// What is done by several requests. The other result is the node that was to be replaced and was not.
 pub(super) type Work<T, E> =
     Pin<Box<dyn Future<Output = (Result<T, E>, Option<OwnedNode>)> + Send + Sync>>;
@@ -128,18 +124,9 @@ impl<T, E: CallError> Pending<T, E> {
         };
         let reading = match read {
             ReadAnswer::Alone(read) => Reading::Alone(read),
-            ReadAnswer::InContext(read, ()) => {
-                let op = frame.op();
-                let capabilities = Capabilities::is_told_by(op);
-                let context = ReplyContext {
-                    op,
-                    chroot: handle.chroot.clone(),
-                    capabilities: capabilities.then(|| handle.shared.capabilities.clone()),
-                    watch,
-                    asked,
-                    instead,
-                };
-                Reading::InContext(read, Box::new(context))
+            ReadAnswer::InContext(read) => {
+                let chroot = handle.chroot.clone();
+                Reading::InContext(read, Box::new(ReplyContext { chroot, watch, asked, instead }))
             }
         };
         let request =
@@ -153,17 +140,16 @@ impl<T, E: CallError> Pending<T, E> {
     }
 
     /// The older request, whose reply is read in the same context.
-    fn instead(instead: Instead, mut context: Box<ReplyContext>, read: ReadInContext<T>) -> Self {
+    fn instead(instead: Instead, reading: Reading<T>) -> Self {
         let Instead { handle, options, frame, on_loss } = instead;
-        context.op = frame.op();
         let patience = options.patience;
         let request = Outgoing { frame, token: (), watch: None, on_loss, patience };
         let target = Target { handle: &handle, options };
-        Self::submit(target, request, Reading::InContext(read, context), Admission::Waiting)
+        Self::submit(target, request, reading, Admission::Waiting)
     }
 
     #[inline(always)]
-    fn submit(
+    pub(super) fn submit(
         target: Target<'_>,
         request: Outgoing<(), Listener>,
         reading: Reading<T>,
@@ -292,10 +278,12 @@ impl<T, E: CallError> Pending<T, E> {
     fn poll_result(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
         let this = self;
         loop {
-            let State::Submitted(outcome, ..) = &mut this.state else { return this.poll_rare(cx) };
+            let State::Submitted(outcome, op, reading) = &mut this.state else {
+                return this.poll_rare(cx);
+            };
             let Poll::Ready(outcome) = Pin::new(outcome).poll(cx) else { return this.wait(cx) };
-            let state = mem::replace(&mut this.state, State::Finished(None));
-            let State::Submitted(_, op, reading) = state else { return this.poll_rare(cx) };
+            let (op, reading) = (*op, reading.take());
+            this.state = State::Finished(None);
             let answer = match outcome {
                 Ok(Outcome::Answered(answer)) => answer,
                 Ok(Outcome::NotSent(cause)) => return Poll::Ready(Err(E::not_sent(cause.into()))),
@@ -314,14 +302,26 @@ impl<T, E: CallError> Pending<T, E> {
                     Ok(result) => Ok(result),
                     Err(Unresolved::Unread(unread)) => Err(unread),
                     Err(Unresolved::Again(instead, context)) => {
-                        let span = mem::replace(&mut this.span, RequestSpan::NONE);
-                        *this = Self::instead(*instead, context, read).in_span(span);
+                        this.go_on_with(*instead, Reading::InContext(read, context));
+                        continue;
+                    }
+                },
+                Reading::Created(read, requested) => match read(op, answer, requested) {
+                    Ok(result) => Ok(result),
+                    Err(Unresolved::Unread(unread)) => Err(unread),
+                    Err(Unresolved::Again(instead, requested)) => {
+                        this.go_on_with(*instead, Reading::Created(read, requested));
                         continue;
                     }
                 },
             };
             return Poll::Ready(result.map_err(|unread| unread.of(op)));
         }
+    }
+
+    fn go_on_with(&mut self, instead: Instead, reading: Reading<T>) {
+        let span = mem::replace(&mut self.span, RequestSpan::NONE);
+        *self = Self::instead(instead, reading).in_span(span);
     }
 
     /// What is not one submitted request.

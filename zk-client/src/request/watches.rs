@@ -86,7 +86,6 @@ impl Client {
     pub const fn watch<'a>(&'a self, path: &'a str) -> Request<'a, WatchStream, ReadError> {
         let ask = Ask::Watch { path, mode: WatchMode::Node, capacity: None };
         Request::in_context(self.target(), ask, |answer, context| {
-            context.learn(|capabilities| capabilities.note_add_watch(answer.code));
             let Attached::Many(mut stream) = context.watch else {
                 return Err(Unread::Code(ErrorCode::NO_WATCHER).into());
             };

@@ -227,7 +227,7 @@ impl Attempt {
                 None => Progress::Go(self.search(id)),
             },
             ErrorCode::UNIMPLEMENTED if self.is_plain() && !self.legacy => {
-                self.capabilities.learn_no_create2();
+                self.capabilities.answered(OpCode::CREATE2, answer.code);
                 self.again(id)
             }
             code => match Verdict::of(code) {

@@ -141,7 +141,10 @@ impl<'a> CreateAllProtected<'a> {
         let above = self.above().unwrap_or_default();
         let Self { client, creates, replaced, checked, .. } = self;
         let submit = move |client: &Client, replaced| {
-            let wishes = creates.iter().map(|create| Wish { client, ..create.wish.clone() });
+            let wishes = creates.iter().map(|Create { wish }| {
+                let acl = Some(Box::new(wish.acl().clone()));
+                Wish { client, acl, ..wish.clone() }
+            });
             (start(&client.handle, wishes, replaced, &checked), behind(client))
         };
         let cork = client.cork();

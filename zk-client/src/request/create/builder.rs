@@ -60,7 +60,7 @@ impl<'a> Create<'a> {
 
     /// Sets the node's access control list.
     pub fn acl(mut self, acl: &AclList) -> Self {
-        self.wish.acl = acl.clone();
+        self.wish.acl = Some(Box::new(acl.clone()));
         self
     }
 
@@ -193,12 +193,12 @@ impl<'a> Create<'a> {
     }
 
     fn start(self, admission: Admission) -> Pending<Created, WriteError> {
-        let Self { wish } = self;
-        let Some(above) = Above::of([&wish]) else { return begin(wish, admission) };
-        let owned = OwnedWish::of(&wish);
+        let Self { wish } = &self;
+        let Some(above) = Above::of([wish]) else { return begin(wish, admission) };
+        let owned = OwnedWish::of(wish);
         let first = begin(wish, admission);
         Pending::working(Box::pin(async move {
-            let again = |client: &Client, _| begin(owned.wish(client), Admission::Waiting);
+            let again = |client: &Client, _| begin(&owned.wish(client), Admission::Waiting);
             (above.climb(&owned.client, first.await, again).await, None)
         }))
     }
@@ -231,7 +231,7 @@ impl<'a> Create<'a> {
     ) -> impl Future<Output = Result<(Created, B), WriteError>> {
         let Self { wish } = self;
         let submit = move |client: &Client, wish: Wish<'_>| {
-            (begin(Wish { client, ..wish }, Admission::Waiting), behind(client))
+            (begin(&Wish { client, ..wish }, Admission::Waiting), behind(client))
         };
         let cork = wish.client.cork();
         let (node, submitted) = submit(&cork, wish.clone());
@@ -263,13 +263,13 @@ impl IntoFuture for Create<'_> {
 }
 
 /// Starts a create whose parents exist.
-fn begin(wish: Wish<'_>, admission: Admission) -> Pending<Created, WriteError> {
+fn begin(wish: &Wish<'_>, admission: Admission) -> Pending<Created, WriteError> {
     let refused = |why| Pending::failed(WriteError::not_sent(Cause::InvalidArgument(why)));
     match (wish.known_by, wish.or_exists) {
         (Some(_), false) => {
             let target = wish.target();
             let span = RequestSpan::begin(target.handle, OpCode::CREATE2, Some(wish.path));
-            let started = start(target.handle, [wish].into_iter(), None, &[]);
+            let started = start(target.handle, [wish.clone()].into_iter(), None, &[]);
             Pending::creating(target, started, only).in_span(span)
         }
         (Some(_), true) => refused("a protected node cannot have existed"),

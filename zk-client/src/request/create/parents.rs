@@ -78,16 +78,17 @@ impl Above {
     /// The parents of these nodes; `None` if none are to be created. Without a valid path there will be no node.
     pub(crate) fn of<'a>(wishes: impl IntoIterator<Item = &'a Wish<'a>>) -> Option<Self> {
         let mut above = Self::default();
-        for Wish { client, options, path, mode, acl, above: wanted, floor, .. } in wishes {
+        for wish in wishes {
+            let Wish { client, options, path, mode, floor, .. } = wish;
+            let Some(wanted) = wish.above else { continue };
             let chroot = &client.handle.chroot;
-            let path = chroot.resolve(path, mode.naming());
-            let (Some(wanted), Ok(path)) = (*wanted, path) else { continue };
+            let Ok(path) = chroot.resolve(path, mode.naming()) else { continue };
             let floor = floor.map_or(Cow::Borrowed("/"), |floor| chroot.absolute(floor));
             let is_there = |path: &&str| ancestors(&floor).any(|there| there == *path);
             let mut levels: Vec<&str> = parent(&path).into_iter().flat_map(ancestors).collect();
             levels.retain(|path| *path != "/" && !is_there(path));
             let levels = levels.into_iter().rev();
-            let level = |path: &str| (path.to_owned(), wanted, acl.clone());
+            let level = |path: &str| (path.to_owned(), wanted, wish.acl().clone());
             above.levels.extend(levels.map(level));
             above.options = *options;
         }
@@ -130,8 +131,8 @@ impl Above {
             let lacks = *mode == CreateMode::Container
                 && client.handle.shared.capabilities.lacks_containers();
             let mode = if lacks { CreateMode::Persistent } else { *mode };
-            let wish = Wish { mode, acl: acl.clone(), ..Wish::new(&root, path, b"") };
-            let wish = Wish { options: self.options, ..wish };
+            let acl = Some(Box::new(acl.clone()));
+            let wish = Wish { options: self.options, mode, acl, ..Wish::new(&root, path, b"") };
             wish.request(OnLoss::Report, Admission::Waiting, read_created)
         };
         self.levels.iter().map(create).collect()

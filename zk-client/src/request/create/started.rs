@@ -62,8 +62,8 @@ pub(super) fn only(nodes: CreatedNodes) -> Result<Created, WriteError> {
 }
 
 impl Wish<'_> {
-    fn wanted(self, handle: &Handle) -> Result<NodeSpec, Cause> {
-        let Self { path, data, mode, acl, known_by, .. } = self;
+    fn wanted(&self, handle: &Handle) -> Result<NodeSpec, Cause> {
+        let Self { path, data, mode, known_by, .. } = self;
         let known_by = known_by.unwrap_or(KnownBy::Prefix);
         if !mode.is_ephemeral() {
             return Err(Cause::InvalidArgument("only ephemeral nodes can be protected"));
@@ -77,6 +77,7 @@ impl Wish<'_> {
             }
             name => name.to_owned(),
         };
+        let acl = self.acl().clone();
         let (parent, data) = (Arc::from(parent), Bytes::copy_from_slice(data));
         Ok(NodeSpec { parent, name, data, acl, flags: mode.flags(), known_by })
     }

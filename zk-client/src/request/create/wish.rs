@@ -4,21 +4,17 @@ use zk_proto::{
     AclList, ErrorCode, OpCode, SessionId, Stat, Str,
     path::parse_sequence,
     request::{Create2View, CreateResponse},
-    session::{Answer, OnLoss},
+    session::{Answer, OnLoss, Outgoing},
 };
 
 use super::mode::CreateMode;
 use crate::{
-    carry::{
-        attempt::KnownBy,
-        capabilities::{Capabilities, stat_at_birth},
-        node::OwnedNode,
-    },
+    carry::{attempt::KnownBy, capabilities::stat_at_birth, node::OwnedNode},
     error::{CallError as _, Cause, WriteError},
     request::{
-        answer::{ReadAnswer, ReadInContext, ReplyContext, Unresolved, body},
-        ask::{Call, Target},
-        asked::Asked,
+        answer::{ReadCreated, Reading, Requested, Unresolved, body},
+        ask::Target,
+        asked::Node,
         call_options::{Admission, CallOptions},
         client::Client,
         pending::Pending,
@@ -44,13 +40,13 @@ pub struct Created {
 }
 
 impl Created {
-    fn new(path: &str, stat: Stat) -> Self {
-        Self { path: path.to_owned(), stat, existed: false, owned: None }
+    const fn new(path: String, stat: Stat) -> Self {
+        Self { path, stat, existed: false, owned: None }
     }
 
     /// A node of a protected create.
     pub(super) fn of(node: OwnedNode) -> Self {
-        let created = Self::new(node.path(), *node.stat());
+        let created = Self::new(node.path().to_owned(), *node.stat());
         Self { owned: Some(node), ..created }
     }
 
@@ -82,7 +78,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) path: &'a str,
     pub(crate) data: &'a [u8],
     pub(crate) mode: CreateMode,
-    pub(crate) acl: AclList,
+    /// Its own access control list, if it has one.
+    pub(crate) acl: Option<Box<AclList>>,
     /// The kind of missing parents to create, if any.
     pub(crate) above: Option<CreateMode>,
     /// The node that must exist with its parents, if any.
@@ -96,10 +93,14 @@ pub(crate) struct Wish<'a> {
 impl<'a> Wish<'a> {
     /// A persistent node with the client's options.
     pub(crate) fn new(client: &'a Client, path: &'a str, data: &'a [u8]) -> Self {
-        let (options, acl) = (client.handle.options, client.handle.acl.clone());
-        let (mode, above, floor) = (CreateMode::Persistent, None, None);
+        let (options, mode) = (client.handle.options, CreateMode::Persistent);
+        let (acl, above, floor) = (None, None, None);
         let (or_exists, known_by) = (false, None);
         Self { client, options, path, data, mode, acl, above, floor, or_exists, known_by }
+    }
+
+    pub(crate) fn acl(&self) -> &AclList {
+        self.acl.as_deref().unwrap_or(&self.client.handle.acl)
     }
 
     pub(crate) const fn target(&self) -> Target<'a> {
@@ -107,24 +108,24 @@ impl<'a> Wish<'a> {
     }
 
     pub(crate) fn request(
-        self,
+        &self,
         on_loss: OnLoss,
         admission: Admission,
-        read: ReadInContext<Created>,
+        read: ReadCreated<Created>,
     ) -> Pending<Created, WriteError> {
         let target = self.target();
-        let Self { path, data, mode, acl, .. } = self;
+        let Self { path, data, mode, .. } = *self;
         match target.handle.chroot.resolve(path, mode.naming()) {
             Ok(absolute) => {
-                let (named, path) = (path, absolute);
-                let operation = mode.operation(Str::from(&*path), data, acl);
+                let operation = mode.operation(Str::from(&*absolute), data, self.acl().clone());
                 let (frame, instead) = operation.frames(target.handle);
                 let instead = target.instead(instead, on_loss);
-                let asked = Asked::node(&path, mode.naming());
-                let call = Call { frame, on_loss, watch: None, instead, asked };
-                let span = RequestSpan::begin(target.handle, call.frame.op(), Some(named));
-                let read = ReadAnswer::InContext(read, ());
-                Pending::start(target, call, read, admission).in_span(span)
+                let node = Node::new(&absolute, target.handle.chroot.len(), mode.naming());
+                let reading = Reading::Created(read, Requested { node, instead });
+                let span = RequestSpan::begin(target.handle, frame.op(), Some(path));
+                let patience = target.options.patience;
+                let request = Outgoing { frame, token: (), watch: None, on_loss, patience };
+                Pending::submit(target, request, reading, admission).in_span(span)
             }
             Err(error) => Pending::failed(WriteError::not_sent(Cause::InvalidPath(error))),
         }
@@ -133,47 +134,33 @@ impl<'a> Wish<'a> {
 
 /// Reads the reply to any of the create operations.
 pub(crate) fn read_created(
+    op: OpCode,
     answer: Answer,
-    context: Box<ReplyContext>,
-) -> Result<Created, Unresolved> {
-    match (context.op, answer.code) {
-        (OpCode::CREATE_CONTAINER, ErrorCode::UNIMPLEMENTED) => {
-            context.learn(Capabilities::learn_no_containers);
-        }
-        (OpCode::CREATE2, ErrorCode::UNIMPLEMENTED) => {
-            context.learn(Capabilities::learn_no_create2);
-            return Err(context.unknown_operation());
-        }
-        (OpCode::CREATE2, ErrorCode::OK) => context.learn(Capabilities::learn_create2),
-        _ => {}
+    requested: Requested,
+) -> Result<Created, Unresolved<Requested>> {
+    if (op, answer.code) == (OpCode::CREATE2, ErrorCode::UNIMPLEMENTED) {
+        return Err(requested.unknown_operation());
     }
-    let created = |path: Str<'_>, stat| {
-        let path = path.lossy();
-        context.asked.check_created(&path)?;
-        Ok(Created::new(context.chroot.relative(&path), stat))
-    };
-    match context.op {
-        OpCode::CREATE => {
-            let CreateResponse { path } = body(&answer)?;
-            created(Str::from(&path), stat_at_birth(answer.zxid, SessionId(0), 0))
-        }
-        _ => {
-            let Create2View { path, stat } = body(&answer)?;
-            created(path, stat)
-        }
+    if op == OpCode::CREATE {
+        let CreateResponse { path } = body(&answer)?;
+        let stat = stat_at_birth(answer.zxid, SessionId(0), 0);
+        return Ok(Created::new(requested.node.created(&path.lossy())?, stat));
     }
+    let Create2View { path, stat } = body(&answer)?;
+    Ok(Created::new(requested.node.created(&path.lossy())?, stat))
 }
 
 /// As [`read_created`], for a node that may exist already.
 pub(crate) fn read_existing(
+    op: OpCode,
     answer: Answer,
-    context: Box<ReplyContext>,
-) -> Result<Created, Unresolved> {
+    requested: Requested,
+) -> Result<Created, Unresolved<Requested>> {
     if answer.code == ErrorCode::NODE_EXISTS {
-        let path = context.chroot.relative(context.asked.path());
+        let path = requested.node.into_path();
         return Ok(Created { existed: true, ..Created::new(path, Stat::default()) });
     }
-    read_created(answer, context)
+    read_created(op, answer, requested)
 }
 
 /// A requested node that borrows nothing.
@@ -190,8 +177,8 @@ pub(crate) struct OwnedWish {
 
 impl OwnedWish {
     pub(crate) fn of(wish: &Wish<'_>) -> Self {
-        let Wish { client, options, path, data, mode, ref acl, or_exists, known_by, .. } = *wish;
-        let (path, data, acl) = (path.to_owned(), data.to_vec(), acl.clone());
+        let Wish { client, options, path, data, mode, or_exists, known_by, .. } = *wish;
+        let (path, data, acl) = (path.to_owned(), data.to_vec(), wish.acl().clone());
         let client = Self::uncorked(client);
         Self { client, options, path, data, mode, acl, or_exists, known_by }
     }
@@ -206,7 +193,7 @@ impl OwnedWish {
     /// The request for another attempt.
     pub(crate) fn wish<'a>(&'a self, client: &'a Client) -> Wish<'a> {
         let Self { options, mode, or_exists, known_by, .. } = *self;
-        let (path, data, acl) = (&*self.path, &*self.data, self.acl.clone());
+        let (path, data, acl) = (&*self.path, &*self.data, Some(Box::new(self.acl.clone())));
         let (above, floor) = (None, None);
         Wish { client, options, path, data, mode, acl, above, floor, or_exists, known_by }
     }
