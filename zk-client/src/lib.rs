@@ -101,7 +101,9 @@ pub use self::identity::digest_id;
 pub use self::net::tls::{TlsConnect, TlsError, TlsOptions};
 pub use self::{
     cache::{Cache, CacheBuilder, CacheEvent, CacheEvents, CacheState, CachedNode},
-    carry::{lease::LeaseKeeper, node::OwnedNode, published::SessionState, session::Session},
+    carry::{
+        lease_keeper::LeaseKeeper, node::OwnedNode, published::SessionState, session::Session,
+    },
     client::{ConnectOptions, Error, Interruption, Retry, SafeToRetry, Supervise},
     error::{
         Cause, ConnectError, LinkError, MultiError, ReadError, Rejection, SaslFault, SessionEnd,

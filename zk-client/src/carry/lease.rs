@@ -1,10 +1,7 @@
 //! Until when the servers are sure to keep the session, and whether anything relies on it.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -33,27 +30,16 @@ impl Lease {
         self.keepers.load(Ordering::Acquire) > 0
     }
 
+    pub(super) fn keep(&self) {
+        self.keepers.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn let_go(&self) {
+        self.keepers.fetch_sub(1, Ordering::AcqRel);
+    }
+
     pub(super) fn until(&self) -> Duration {
         let lease = if self.is_kept() { &self.confirmed } else { &self.answered };
         Duration::from_nanos(lease.load(Ordering::Acquire))
-    }
-}
-
-/// Has the session's lease [confirmed](crate::ConnectOptions::lease) for as long as this value exists: see
-/// [`Client::keep_lease`](crate::Client::keep_lease). Does not keep the session alive.
-#[derive(Debug)]
-#[must_use = "dropping it is not to rely on the session any more"]
-pub struct LeaseKeeper(Arc<Lease>);
-
-impl LeaseKeeper {
-    pub(crate) fn new(lease: &Arc<Lease>) -> Self {
-        lease.keepers.fetch_add(1, Ordering::AcqRel);
-        Self(lease.clone())
-    }
-}
-
-impl Drop for LeaseKeeper {
-    fn drop(&mut self) {
-        self.0.keepers.fetch_sub(1, Ordering::AcqRel);
     }
 }

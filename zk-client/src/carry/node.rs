@@ -2,14 +2,13 @@
 
 use std::{fmt, sync::Arc};
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use zk_proto::{Stat, path};
 
 use crate::{
     carry::{
         guaranteed_delete::{DeleteSink, GuaranteedDelete},
-        lease::LeaseKeeper,
-        published::Published,
+        lease_keeper::LeaseKeeper,
     },
     chroot::Chroot,
     error::{Cause, WriteError},
@@ -48,9 +47,8 @@ pub struct OwnedNode {
     pub(crate) chroot: Chroot,
     /// `None` once the delete has been submitted.
     pub(crate) delete_sink: Option<Arc<dyn DeleteSink>>,
-    pub(crate) published: watch::Receiver<Published>,
     /// An owned node needs a confirmed lease.
-    pub(crate) _lease: LeaseKeeper,
+    pub(crate) lease: LeaseKeeper,
 }
 
 /// A node that is not deleted when this value is dropped.
@@ -99,10 +97,10 @@ impl OwnedNode {
     pub fn delete(mut self) -> impl Future<Output = Result<(), WriteError>> + Send + 'static {
         let (done, deleted) = oneshot::channel();
         self.sweep(Some(done));
-        let published = self.published.clone();
+        let known = self.lease.known().clone();
         async move {
             // Without a driver there is no reply.
-            let over = || Cause::SessionEnded(published.borrow().end());
+            let over = || Cause::SessionEnded(known.board.get().end());
             deleted.await.unwrap_or_else(|_| Err(WriteError::NotApplied(over())))
         }
     }

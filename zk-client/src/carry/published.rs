@@ -1,7 +1,11 @@
 //! The session's state, as the driver publishes it.
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
+use tokio::sync::{Notify, futures::Notified};
 use zk_proto::SessionId;
 
 use crate::error::SessionEnd;
@@ -57,5 +61,36 @@ impl Published {
             SessionState::Ended(end) => end,
             _ => SessionEnd::Closed,
         }
+    }
+}
+
+/// Where the driver publishes the state, and others wait for it to change. A tenth of a channel of tokio, which is made
+/// for crowds: it has eight lists of those who wait.
+#[derive(Debug)]
+pub(crate) struct Board {
+    published: Mutex<Published>,
+    changed: Notify,
+}
+
+impl Board {
+    pub(crate) const fn new(first: Published) -> Self {
+        Self { published: Mutex::new(first), changed: Notify::const_new() }
+    }
+
+    pub(crate) fn get(&self) -> Published {
+        *self.published.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what is published, and wakes all that wait, if `change` says that it did.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Published) -> bool) {
+        let is_changed = change(&mut self.published.lock().unwrap_or_else(PoisonError::into_inner));
+        if is_changed {
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Resolves at the next change: once it is [enabled](Notified::enable), none is missed.
+    pub(crate) fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
     }
 }

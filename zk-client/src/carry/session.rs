@@ -1,15 +1,13 @@
 //! A view of the session: its state, and how long it is sure to last.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
-use tokio::sync::watch;
 use zk_proto::SessionId;
 
 use crate::{
     carry::{
-        lease::Lease,
+        known::Known,
         published::{Published, SessionState},
-        unconfirmed::Unconfirmed,
     },
     clock::Clock,
     error::SessionEnd,
@@ -39,17 +37,15 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Session {
-    published: watch::Receiver<Published>,
+    known: Arc<Known>,
     /// The state, and the connection's epoch, that [`changed`](Session::changed) returned last.
     told: (SessionState, u64),
-    lease: Arc<Lease>,
-    sweeps: Arc<Unconfirmed>,
     clock: Clock,
 }
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let published = *self.published.borrow();
+        let published = self.known.board.get();
         f.debug_struct("Session")
             .field("id", &published.id)
             .field("state", &published.state)
@@ -59,14 +55,9 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    pub(crate) fn new(
-        published: watch::Receiver<Published>,
-        lease: Arc<Lease>,
-        sweeps: Arc<Unconfirmed>,
-        clock: Clock,
-    ) -> Self {
-        let Published { state, epoch, .. } = *published.borrow();
-        Self { published, told: (state, epoch), lease, sweeps, clock }
+    pub(crate) fn new(known: Arc<Known>, clock: Clock) -> Self {
+        let Published { state, epoch, .. } = known.board.get();
+        Self { known, told: (state, epoch), clock }
     }
 
     pub(crate) fn clock(&self) -> Clock {
@@ -75,35 +66,32 @@ impl Session {
 
     /// Returns the same view, with every change so far marked as seen.
     pub(crate) fn renewed(&self) -> Self {
-        let mut view = self.clone();
-        let Published { state, epoch, .. } = *view.published.borrow_and_update();
-        view.told = (state, epoch);
-        view
+        Self::new(self.known.clone(), self.clock.clone())
     }
 
     /// Returns the session's id.
     #[must_use]
     pub fn id(&self) -> SessionId {
-        self.published.borrow().id
+        self.known.board.get().id
     }
 
     /// Returns the session's current state.
     #[must_use]
     pub fn state(&self) -> SessionState {
-        self.published.borrow().state
+        self.known.board.get().state
     }
 
     /// Returns the number of connections that the session has had. By comparing it, the caller detects a reconnect in
     /// between, across which watches may report several events out of order.
     #[must_use]
     pub fn epoch(&self) -> u64 {
-        self.published.borrow().epoch
+        self.known.board.get().epoch
     }
 
     /// Returns the negotiated session timeout: how long servers keep the session without hearing from it.
     #[must_use]
     pub fn timeout(&self) -> Duration {
-        self.published.borrow().timeout
+        self.known.board.get().timeout
     }
 
     /// Returns how long the session is sure to last even if nothing more is received: counted from when the newest
@@ -118,7 +106,7 @@ impl Session {
     pub fn lease_left(&self) -> Duration {
         match self.state() {
             SessionState::Ended(_) | SessionState::Closing => Duration::ZERO,
-            _ => self.lease.until().saturating_sub((self.clock)()),
+            _ => self.known.lease.until().saturating_sub((self.clock)()),
         }
     }
 
@@ -129,7 +117,7 @@ impl Session {
     pub fn orphans(&self) -> usize {
         match self.state() {
             SessionState::Ended(_) => 0,
-            _ => self.sweeps.count(),
+            _ => self.known.sweeps.count(),
         }
     }
 
@@ -140,7 +128,9 @@ impl Session {
     /// Dropping the future loses nothing.
     pub async fn changed(&mut self) -> SessionState {
         loop {
-            let Published { state, epoch, .. } = *self.published.borrow_and_update();
+            let mut changed = pin!(self.known.board.changed());
+            changed.as_mut().enable();
+            let Published { state, epoch, .. } = self.known.board.get();
             let (told, of) = self.told;
             if state != told {
                 self.told = (state, epoch);
@@ -153,25 +143,20 @@ impl Session {
             if matches!(state, SessionState::Ended(_)) {
                 return state;
             }
-            if self.published.changed().await.is_err() {
-                return SessionState::Ended(self.end().unwrap_or(SessionEnd::Closed));
-            }
+            changed.await;
         }
     }
 
     /// Waits until the session is over.
     pub async fn ended(&self) -> SessionEnd {
-        let mut published = self.published.clone();
         loop {
-            let state = published.borrow_and_update().state;
-            if let SessionState::Ended(end) = state {
+            let mut changed = pin!(self.known.board.changed());
+            changed.as_mut().enable();
+            // The driver publishes an end before it ends, also if its runtime ends first.
+            if let Some(end) = self.end() {
                 return end;
             }
-            // The driver publishes an end before it ends, unless its runtime ended first; then no task keeps the
-            // session alive.
-            if published.changed().await.is_err() {
-                return self.end().unwrap_or(SessionEnd::Closed);
-            }
+            changed.await;
         }
     }
 
@@ -183,16 +168,12 @@ impl Session {
         }
     }
 
-    pub(crate) const fn sweeps(&self) -> &Arc<Unconfirmed> {
-        &self.sweeps
-    }
-
-    pub(crate) const fn lease(&self) -> &Arc<Lease> {
-        &self.lease
+    pub(crate) const fn known(&self) -> &Arc<Known> {
+        &self.known
     }
 
     /// Whether a server has confirmed that the session was closed.
     pub(crate) fn is_close_confirmed(&self) -> bool {
-        self.published.borrow().close_confirmed
+        self.known.board.get().close_confirmed
     }
 }

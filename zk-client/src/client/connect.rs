@@ -1,8 +1,7 @@
 //! Connecting: creates a session, the task that owns it, and its first client.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use tokio::sync::watch;
 use tracing::Instrument as _;
 use zk_proto::{
     SessionId, Time,
@@ -13,14 +12,12 @@ use zk_proto::{
 use crate::report::metrics::session::SessionMetrics;
 use crate::{
     carry::{
-        capabilities::Capabilities,
-        lease::Lease,
+        known::Known,
         published::{Published, SessionState},
         session::Session,
-        unconfirmed::Unconfirmed,
     },
     client::ConnectOptions,
-    driver::{Driver, LastFailure, Parts, command::Command, frames::Frames},
+    driver::{Driver, Parts, command::Command, frames::Frames},
     error::ConnectError,
     ids::Ids,
     queue::receiver,
@@ -82,15 +79,11 @@ impl Client {
             timeout: config.session_timeout,
             close_confirmed: false,
         };
-        let (capabilities, frames) =
-            (Arc::new(Capabilities::default()), Arc::new(Frames::default()));
+        let (known, frames) = (Arc::new(Known::new(first)), Arc::new(Frames::default()));
         let (commands, receiver) =
             receiver::<Command>(config.requests_max, config.request_bytes_max);
         #[cfg(feature = "metrics")]
         commands.report_line(SessionMetrics::waiting(&name));
-        let (publisher, published) = watch::channel(first);
-        let last_failure = Arc::new(LastFailure::default());
-        let (lease, sweeps) = (Arc::new(Lease::default()), Arc::new(Unconfirmed::default()));
         let driver = Driver::new(Parts {
             lease_by: config.lease,
             close_timeout: config.close_timeout,
@@ -100,11 +93,7 @@ impl Client {
             connector,
             sasl,
             clock: clock.clone(),
-            published: publisher,
-            lease: lease.clone(),
-            sweeps: sweeps.clone(),
-            capabilities: capabilities.clone(),
-            last_failure: last_failure.clone(),
+            known: known.clone(),
             counters: counters.clone(),
             frames: frames.clone(),
         });
@@ -115,8 +104,7 @@ impl Client {
 
         let shared = Shared {
             commands,
-            session: Session::new(published, lease, sweeps, clock),
-            capabilities,
+            session: Session::new(known, clock),
             ids,
             counters,
             frames,
@@ -129,10 +117,7 @@ impl Client {
         let client = Self { handle: Handle::new(options, view) };
         // Dropping the client, here or with the future, ends the driver.
         let connected = client.connected();
-        let last = || {
-            let last = last_failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-            ConnectError::TimedOut { last }
-        };
+        let last = || ConnectError::TimedOut { last: client.handle.shared.known().take_failure() };
         match connect_deadline {
             Some(deadline) => {
                 tokio::time::timeout(deadline, connected).await.map_err(|_| last())??;

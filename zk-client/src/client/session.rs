@@ -11,7 +11,7 @@ use zk_proto::{
 };
 
 use crate::{
-    carry::{lease::LeaseKeeper, session::Session},
+    carry::{lease_keeper::LeaseKeeper, session::Session},
     driver::command::Command,
     error::{CallError as _, Cause, ConnectError, ReadError, Rejection, SessionEnd, WriteError},
     net::servers::Servers,
@@ -91,16 +91,14 @@ impl Client {
     /// # }
     /// ```
     pub fn keep_lease(&self) -> LeaseKeeper {
-        LeaseKeeper::new(self.handle.shared.session.lease())
+        LeaseKeeper::new(self.handle.shared.session.known())
     }
 
     /// Waits until a server refuses to delete a node of this session that has lost its owner; resolves at once if that
     /// has happened already. The node stays until the servers permit the delete: see [`Session::orphans`].
     pub async fn orphaned(&self, path: &str) -> Rejection {
         match self.handle.chroot.resolve(path, Naming::Exact) {
-            Ok(absolute) => {
-                self.handle.shared.session.sweeps().until_refused(&absolute).await.into()
-            }
+            Ok(absolute) => self.handle.shared.known().sweeps.until_refused(&absolute).await.into(),
             // No such node exists.
             Err(_) => std::future::pending().await,
         }

@@ -49,7 +49,7 @@ impl Driver {
     }
 
     pub(super) fn sweep(&mut self, now: Time, sweep: GuaranteedDelete) {
-        self.parts.sweeps.begun();
+        self.parts.known.sweeps.begun();
         self.parts.session.submit(now, Token::of(sweep.request()));
     }
 
@@ -59,7 +59,7 @@ impl Driver {
         if self.detaching.is_none() {
             return false;
         }
-        let swept = self.parts.sweeps.hopeful() == 0 && self.cleanups == 0;
+        let swept = self.parts.known.sweeps.hopeful() == 0 && self.cleanups == 0;
         let done = self.attempts.is_empty() && swept && self.parts.receiver.is_empty();
         let Some(credentials) = self.detaching.take_if(|_| done) else { return false };
         // The caller may have gone; the session is left all the same.
@@ -95,7 +95,7 @@ impl Driver {
 
     /// Publishes the state before any server is informed: no task may rely on the session's nodes any more.
     pub(super) fn announce_closing(&self) {
-        self.parts.published.send_if_modified(|published| published.enter(SessionState::Closing));
+        self.parts.known.board.change(|published| published.enter(SessionState::Closing));
     }
 
     /// Arranges a wake-up at the next deadline. Returns whether that is still in the future.

@@ -19,4 +19,4 @@ mod proving;
 mod task;
 pub(crate) mod token;
 
-pub(crate) use self::task::{Driver, LastFailure, Parts};
+pub(crate) use self::task::{Driver, Parts};

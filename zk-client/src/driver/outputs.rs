@@ -1,6 +1,6 @@
 //! Carries out the session's outputs and delivers its replies.
 
-use std::{sync::PoisonError, time::Duration};
+use std::time::Duration;
 
 use zk_proto::{
     Time,
@@ -42,9 +42,7 @@ impl Driver {
                 let error = error.into();
                 self.log_limit.failed(now, &server, &error);
                 self.parts.counters.attempt_failed(&server, &error);
-                let mut last =
-                    self.parts.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
-                *last = Some((server, error));
+                self.parts.known.failed((server, error));
             }
             Output::Reply { token, outcome } => self.reply(now, token, outcome),
             Output::Watch { watcher, notice } => {
@@ -73,27 +71,32 @@ impl Driver {
             Token::Caller(caller) => self.conclude(now, caller, outcome),
             Token::Closer(done) => {
                 let confirmed = matches!(outcome, Outcome::Answered(_));
-                self.parts.published.send_modify(|it| it.close_confirmed |= confirmed);
+                self.parts.known.board.change(|it| {
+                    it.close_confirmed |= confirmed;
+                    confirmed
+                });
                 let _ = done.send(());
             }
             Token::Attempt(id) => {
-                let session = self.parts.published.borrow().id;
+                let session = self.parts.known.board.get().id;
                 let next = self.attempts.advance(id, session, outcome);
                 self.parts.receiver.free(self.attempts.take_freed());
                 self.go_on(now, next);
             }
-            Token::GuaranteedDelete(sweep) => match sweep.heard(outcome, &self.parts.sweeps) {
-                DeleteStep::Now(sweep) => {
-                    self.parts.session.submit(now, Token::of(sweep.request()));
+            Token::GuaranteedDelete(sweep) => {
+                match sweep.heard(outcome, &self.parts.known.sweeps) {
+                    DeleteStep::Now(sweep) => {
+                        self.parts.session.submit(now, Token::of(sweep.request()));
+                    }
+                    DeleteStep::Later(sweep) => {
+                        self.later.put(now.after(RETRY_PAUSE), Task::GuaranteedDelete(sweep))
+                    }
+                    DeleteStep::Refused(sweep, pause) => {
+                        self.later.put(now.after(pause), Task::Refused(sweep));
+                    }
+                    DeleteStep::Concluded(path) => self.parts.known.sweeps.concluded(&path),
                 }
-                DeleteStep::Later(sweep) => {
-                    self.later.put(now.after(RETRY_PAUSE), Task::GuaranteedDelete(sweep))
-                }
-                DeleteStep::Refused(sweep, pause) => {
-                    self.later.put(now.after(pause), Task::Refused(sweep));
-                }
-                DeleteStep::Concluded(path) => self.parts.sweeps.concluded(&path),
-            },
+            }
             Token::Nobody => {}
         }
     }
@@ -105,7 +108,7 @@ impl Driver {
         }
         self.parts.receiver.free(caller.permit);
         if let Outcome::Answered(answer) = &outcome {
-            self.parts.capabilities.answered(caller.op, answer.code);
+            self.parts.known.capabilities.answered(caller.op, answer.code);
         }
         caller.answer(outcome);
     }
@@ -126,7 +129,7 @@ impl Driver {
 
     pub(super) fn publish_lease(&self) {
         let session = &self.parts.session;
-        self.parts.lease.publish(session.lease(), session.confirmed_lease());
+        self.parts.known.lease.publish(session.lease(), session.confirmed_lease());
     }
 
     /// Warns if the granted timeout is too short for the requested margin: servers may grant less than requested.
@@ -153,7 +156,7 @@ impl Driver {
                 session: negotiated.id,
                 timeout: negotiated.timeout,
                 read_only: negotiated.read_only,
-                epoch: self.parts.published.borrow().epoch + 1,
+                epoch: self.parts.known.board.get().epoch + 1,
             }),
             State::Disconnected(why) => counters.disconnected(&why.clone().into()),
             State::Over(over) => counters.ended((*over).into()),
@@ -166,31 +169,34 @@ impl Driver {
         self.observe(&state);
         // Before the state, so that no task sees a new connection with a stale lease.
         self.publish_lease();
-        self.parts.published.send_modify(|published| match state {
-            State::Connected(negotiated) => {
-                published.id = negotiated.id;
-                published.timeout = negotiated.timeout;
-                published.epoch += 1;
-                published.enter(SessionState::Connected { read_only: negotiated.read_only });
-                if shown {
-                    tracing::info!(
-                        session = %negotiated.id,
-                        timeout = ?negotiated.timeout,
-                        read_only = negotiated.read_only,
-                        "connected"
-                    );
+        self.parts.known.board.change(|published| {
+            match state {
+                State::Connected(negotiated) => {
+                    published.id = negotiated.id;
+                    published.timeout = negotiated.timeout;
+                    published.epoch += 1;
+                    published.enter(SessionState::Connected { read_only: negotiated.read_only });
+                    if shown {
+                        tracing::info!(
+                            session = %negotiated.id,
+                            timeout = ?negotiated.timeout,
+                            read_only = negotiated.read_only,
+                            "connected"
+                        );
+                    }
+                }
+                State::Disconnected(why) => {
+                    published.enter(SessionState::Disconnected);
+                    if shown {
+                        tracing::info!(session = %published.id, %why, "disconnected");
+                    }
+                }
+                State::Over(over) => {
+                    published.enter(SessionState::Ended(over.into()));
+                    tracing::info!(session = %published.id, %over, "session over");
                 }
             }
-            State::Disconnected(why) => {
-                published.enter(SessionState::Disconnected);
-                if shown {
-                    tracing::info!(session = %published.id, %why, "disconnected");
-                }
-            }
-            State::Over(over) => {
-                published.enter(SessionState::Ended(over.into()));
-                tracing::info!(session = %published.id, %over, "session over");
-            }
+            true
         });
     }
 }

@@ -3,15 +3,12 @@
 use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Weak},
     task::{Context, Poll, ready},
     time::Duration,
 };
 
-use tokio::{
-    sync::{oneshot, watch},
-    task::yield_now,
-};
+use tokio::{sync::oneshot, task::yield_now};
 use zk_proto::{
     Time,
     session::{Credentials, Lease as LeaseBy, Outgoing, Output, ProbeAnswer, Session},
@@ -23,12 +20,7 @@ use super::{
 };
 use crate::{
     carry::{
-        attempt::Attempts,
-        capabilities::Capabilities,
-        guaranteed_delete::DeleteSink,
-        lease::Lease,
-        published::{Published, SessionState},
-        unconfirmed::Unconfirmed,
+        attempt::Attempts, guaranteed_delete::DeleteSink, known::Known, published::SessionState,
     },
     clock::Clock,
     driver::{
@@ -36,7 +28,7 @@ use crate::{
         frames::Frames,
         token::Token,
     },
-    error::{LinkError, SessionEnd},
+    error::SessionEnd,
     net::{connect::Connect, link::Link, sasl::SaslMechanism},
     queue::CommandReceiver,
     report::{log_limit::LogLimit, stats::Counters},
@@ -64,17 +56,10 @@ pub(crate) struct Parts {
     pub(crate) connector: Arc<dyn Connect>,
     pub(crate) sasl: Option<Arc<dyn SaslMechanism>>,
     pub(crate) clock: Clock,
-    pub(crate) published: watch::Sender<Published>,
-    pub(crate) lease: Arc<Lease>,
-    pub(crate) sweeps: Arc<Unconfirmed>,
-    pub(crate) capabilities: Arc<Capabilities>,
-    pub(crate) last_failure: Arc<LastFailure>,
+    pub(crate) known: Arc<Known>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) frames: Arc<Frames>,
 }
-
-/// The last connection attempt that failed: server and reason.
-pub(crate) type LastFailure = Mutex<Option<(Arc<str>, LinkError)>>;
 
 /// The owner of one session.
 pub(crate) struct Driver {
@@ -107,10 +92,7 @@ pub(super) struct Probe {
 
 impl Driver {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { delete_sink, capabilities, published, lease, .. } = &parts;
-        let lease = lease.clone();
-        let attempts =
-            Attempts::new(delete_sink.clone(), capabilities.clone(), published.subscribe(), lease);
+        let attempts = Attempts::new(parts.delete_sink.clone(), parts.known.clone());
         Self {
             parts,
             link: Link::Down,
@@ -179,7 +161,7 @@ impl Driver {
         busy |= self.advance_probe(cx, now);
         busy |= self.advance_proof(cx, now);
         busy |= self.do_due(now);
-        self.parts.session.rely(self.parts.lease.is_kept());
+        self.parts.session.rely(self.parts.known.lease.is_kept());
         if self.parts.session.deadline().is_some_and(|deadline| deadline <= now) {
             if self.parts.session.load().0 == 0 {
                 // No request has been sent for so long that a ping is due.
@@ -205,7 +187,7 @@ impl Driver {
         self.parts.counters.record_load(
             (requests, bytes),
             self.parts.session.throttled_count(),
-            self.parts.sweeps.count(),
+            self.parts.known.sweeps.count(),
         );
         self.close_when_done(now);
         busy |= self.detach_when_done();
@@ -342,6 +324,6 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         let gone = SessionState::Ended(SessionEnd::Closed);
-        self.parts.published.send_if_modified(|published| published.enter(gone));
+        self.parts.known.board.change(|published| published.enter(gone));
     }
 }

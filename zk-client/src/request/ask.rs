@@ -205,7 +205,7 @@ impl<'a> Ask<'a> {
             }
             Self::WhoAmI => Call::read(target.frame(&WhoAmIRequest), None),
             Self::Watch { path, mode, capacity } => {
-                if handle.shared.capabilities.lacks_add_watch() {
+                if handle.shared.known().capabilities.lacks_add_watch() {
                     return Err(E::answered(OpCode::ADD_WATCH, ErrorCode::UNIMPLEMENTED));
                 }
                 let (path, by) = (resolve(path)?, mode.by());

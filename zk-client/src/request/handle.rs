@@ -11,7 +11,7 @@ use futures_core::future::BoxFuture;
 use zk_proto::AclList;
 
 use crate::{
-    carry::{attempt::ProtectedCreate, capabilities::Capabilities, session::Session},
+    carry::{attempt::ProtectedCreate, known::Known, session::Session},
     chroot::Chroot,
     driver::{
         command::{Cleanup, Command, CommandSender, Purpose, Submission},
@@ -51,7 +51,6 @@ pub(crate) struct View {
 pub(crate) struct Shared {
     pub(crate) commands: CommandSender,
     pub(crate) session: Session,
-    pub(crate) capabilities: Arc<Capabilities>,
     pub(crate) ids: Ids,
     pub(crate) counters: Arc<Counters>,
     pub(crate) frames: Arc<Frames>,
@@ -59,6 +58,12 @@ pub(crate) struct Shared {
     pub(crate) watch_items_max: usize,
     pub(crate) spawn: Spawn,
     pub(crate) extensions: Extensions,
+}
+
+impl Shared {
+    pub(crate) const fn known(&self) -> &Arc<Known> {
+        self.session.known()
+    }
 }
 
 /// Submissions that are held back; `None` once they have been sent.

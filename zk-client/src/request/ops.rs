@@ -63,7 +63,7 @@ impl<'a> Ops<'a> {
         &self,
         handle: &Handle,
     ) -> Result<(RequestFrame, Option<RequestFrame>), Cause> {
-        let (capabilities, frames) = (&handle.shared.capabilities, &handle.shared.frames);
+        let (capabilities, frames) = (&handle.shared.known().capabilities, &handle.shared.frames);
         if let Self::Reads(_) = self {
             let reads = MultiReadRequest(self.encode(handle, false)?);
             return Ok((frames.of(&reads), None));

@@ -5,7 +5,6 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use tokio::sync::watch;
 use zk_proto::{
     SessionId,
     session::{Outcome, Outgoing},
@@ -18,11 +17,10 @@ use super::{
 };
 use crate::{
     carry::{
-        capabilities::Capabilities,
         guaranteed_delete::DeleteSink,
-        lease::{Lease, LeaseKeeper},
+        known::Known,
+        lease_keeper::LeaseKeeper,
         node::{DetachedNode, OwnedNode},
-        published::Published,
     },
     error::{MultiError, Rejection, WriteError},
     queue::Permit,
@@ -36,22 +34,14 @@ pub(crate) struct Attempts {
     next: u64,
     /// Deletes unneeded nodes. Weak, or the driver would keep itself alive.
     delete_sink: Weak<dyn DeleteSink>,
-    capabilities: Arc<Capabilities>,
-    published: watch::Receiver<Published>,
+    known: Arc<Known>,
     /// The permit of the last create to end.
     freed: Option<Permit>,
-    lease: Arc<Lease>,
 }
 
 impl Attempts {
-    pub(crate) const fn new(
-        delete_sink: Weak<dyn DeleteSink>,
-        capabilities: Arc<Capabilities>,
-        published: watch::Receiver<Published>,
-        lease: Arc<Lease>,
-    ) -> Self {
-        let running = BTreeMap::new();
-        Self { running, next: 0, delete_sink, capabilities, published, lease, freed: None }
+    pub(crate) const fn new(delete_sink: Weak<dyn DeleteSink>, known: Arc<Known>) -> Self {
+        Self { running: BTreeMap::new(), next: 0, delete_sink, known, freed: None }
     }
 
     /// Whether no create is in progress.
@@ -74,7 +64,7 @@ impl Attempts {
             outcomes: Vec::new(),
             legacy: false,
             unread: 0,
-            capabilities: self.capabilities.clone(),
+            known: self.known.clone(),
         };
         let request = attempt.create_request(id);
         self.running.insert(id, attempt);
@@ -140,8 +130,7 @@ impl Attempts {
             is_shared,
             chroot: chroot.clone(),
             delete_sink: Some(delete_sink.clone()),
-            published: self.published.clone(),
-            _lease: LeaseKeeper::new(&self.lease),
+            lease: LeaseKeeper::new(&self.known),
         };
         let creates = if may_lack_parents { spec.len() } else { 0 };
         let created = matches!(result, Ok(Ok(_)));

@@ -20,8 +20,7 @@ use super::{
 };
 use crate::{
     carry::{
-        capabilities::{Capabilities, stat_at_birth},
-        guaranteed_delete::GuaranteedDelete,
+        capabilities::stat_at_birth, guaranteed_delete::GuaranteedDelete, known::Known,
         version::ANY_VERSION,
     },
     error::{CallError as _, Cause, MultiError, Verdict, WriteError, failure},
@@ -53,7 +52,7 @@ pub(super) struct Attempt {
     pub(super) legacy: bool,
     /// How many replies of the search were unreadable.
     pub(super) unread: u32,
-    pub(super) capabilities: Arc<Capabilities>,
+    pub(super) known: Arc<Known>,
 }
 
 /// Identifies a create in progress.
@@ -107,7 +106,7 @@ impl Attempt {
     }
 
     pub(super) fn create_request(&mut self, id: u64) -> Outgoing<AttemptId, Listener> {
-        self.legacy = self.capabilities.lacks_create2();
+        self.legacy = self.known.capabilities.lacks_create2();
         let frame = match &*self.create.nodes {
             [node] if self.is_plain() => {
                 let path = node.path();
@@ -227,7 +226,7 @@ impl Attempt {
                 None => Progress::Go(self.search(id)),
             },
             ErrorCode::UNIMPLEMENTED if self.is_plain() && !self.legacy => {
-                self.capabilities.answered(OpCode::CREATE2, answer.code);
+                self.known.capabilities.answered(OpCode::CREATE2, answer.code);
                 self.again(id)
             }
             code => match Verdict::of(code) {

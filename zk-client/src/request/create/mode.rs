@@ -119,7 +119,7 @@ impl CreateOperation<'_> {
     /// Returns the request, and the alternative if the server does not know it. This leaves no doubt: servers refuse
     /// operations that they do not know.
     pub(crate) fn frames(self, handle: &Handle) -> (RequestFrame, Option<RequestFrame>) {
-        let (capabilities, frames) = (&handle.shared.capabilities, &handle.shared.frames);
+        let (capabilities, frames) = (&handle.shared.known().capabilities, &handle.shared.frames);
         match self {
             CreateOperation::Plain(create) if capabilities.lacks_create2() => {
                 (frames.of(&create), None)

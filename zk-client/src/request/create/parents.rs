@@ -129,7 +129,7 @@ impl Above {
         root.handle.change(|view| view.chroot = Chroot::default());
         let create = |(path, mode, acl): &(String, CreateMode, AclList)| {
             let lacks = *mode == CreateMode::Container
-                && client.handle.shared.capabilities.lacks_containers();
+                && client.handle.shared.known().capabilities.lacks_containers();
             let mode = if lacks { CreateMode::Persistent } else { *mode };
             let acl = Some(Box::new(acl.clone()));
             let wish = Wish { options: self.options, mode, acl, ..Wish::new(&root, path, b"") };
