@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
@@ -75,7 +75,7 @@ impl Stats {
     /// for [room](crate::ConnectOptions::requests_max). Continues to be updated.
     #[must_use]
     pub fn latency(&self) -> &Histogram {
-        &self.latency.latency
+        self.latency.latency()
     }
 }
 
@@ -93,7 +93,8 @@ pub(crate) struct Counters {
     failed_attempts: AtomicU64,
     watch_events: AtomicU64,
     lagged: AtomicU64,
-    latency: Histogram,
+    /// Made for the first answer: it is most of this.
+    latency: OnceLock<Box<Histogram>>,
     observer: Option<Arc<dyn SessionObserver>>,
     #[cfg(feature = "metrics")]
     metrics: Option<SessionMetrics>,
@@ -169,13 +170,17 @@ impl Counters {
         }
     }
 
+    fn latency(&self) -> &Histogram {
+        self.latency.get_or_init(Box::default)
+    }
+
     /// Counts a caller's request that has ended.
     pub(crate) fn concluded(&self, now: Time, (op, since): (OpCode, Duration), outcome: &Outcome) {
         let took = now.since_epoch().saturating_sub(since);
         let ending = match outcome {
             Outcome::Answered(answer) => {
                 one_more(&self.answered);
-                self.latency.add_alone(took);
+                self.latency().add_alone(took);
                 if answer.code.is_ok() {
                     Ending::Ok
                 } else {
