@@ -71,6 +71,45 @@ impl Config {
             request_bytes_max: 64 << 20,
         }
     }
+
+    /// Takes apart what only the beginning of a session needs, and what all of it does.
+    pub(crate) fn split(self) -> (Beginning, Settings) {
+        let settings = Settings {
+            session_timeout: self.session_timeout,
+            connect_timeout: self.connect_timeout,
+            lease: self.lease,
+            close_timeout: self.close_timeout,
+            read_only: self.read_only,
+            sasl: self.sasl,
+            request_len_max: self.request_len_max,
+            reply_len_max: self.reply_len_max,
+            requests_max: self.requests_max,
+            request_bytes_max: self.request_bytes_max,
+        };
+        (Beginning { servers: self.servers, resume: self.resume, auth: self.auth }, settings)
+    }
+}
+
+/// What a session begins with, and has elsewhere then.
+pub(crate) struct Beginning {
+    pub(crate) servers: Vec<Arc<str>>,
+    pub(crate) resume: Option<Credentials>,
+    pub(crate) auth: Vec<Auth>,
+}
+
+/// What a session keeps of its [`Config`].
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) session_timeout: Duration,
+    pub(crate) connect_timeout: Option<Duration>,
+    pub(crate) lease: Lease,
+    pub(crate) close_timeout: Duration,
+    pub(crate) read_only: bool,
+    pub(crate) sasl: bool,
+    pub(crate) request_len_max: usize,
+    pub(crate) reply_len_max: usize,
+    pub(crate) requests_max: usize,
+    pub(crate) request_bytes_max: usize,
 }
 
 /// How a client decides that servers still keep its session, and with it locks and whatever else it holds.

@@ -35,6 +35,7 @@ pub(crate) struct Rotation {
 impl Rotation {
     pub(crate) fn new(mut servers: Vec<Arc<str>>, rng: &mut Rng) -> Self {
         rng.shuffle(&mut servers);
+        servers.shrink_to_fit();
         Self { servers, next: 0, failures: 0 }
     }
 

@@ -5,7 +5,7 @@ use alloc::{collections::VecDeque, vec::Vec};
 use bytes::BytesMut;
 
 use super::{
-    config::{Config, Credentials},
+    config::{Beginning, Config, Credentials, Settings},
     credential::Credential,
     disposition::Disposition,
     fault::{Cause, CloseReason},
@@ -27,7 +27,7 @@ use crate::{data::Xid, op::OpCode, rng::Rng, time::Time};
 /// `R` identifies a request, `W` a watcher; the session only carries them.
 #[derive(Debug)]
 pub struct Session<R, W> {
-    pub(super) config: Config,
+    pub(super) config: Settings,
     pub(super) phase: Phase,
     pub(super) identity: Identity,
     pub(super) link: Link,
@@ -60,9 +60,9 @@ pub struct Session<R, W> {
 impl<R, W: Watcher> Session<R, W> {
     /// Creates a session that begins to dial at once. The seed determines the order of servers and all jitter.
     #[must_use]
-    pub fn new(mut config: Config, seed: u64, now: Time) -> Self {
+    pub fn new(config: Config, seed: u64, now: Time) -> Self {
         let mut rng = Rng::new(seed);
-        let resume = config.resume.take();
+        let (Beginning { servers, resume, auth }, config) = config.split();
         let resumed_since = resume.is_some().then_some(now);
         let next_xid = resume.as_ref().map_or(Xid::FIRST, |resume| resume.next_xid);
         let mut session = Self {
@@ -73,9 +73,9 @@ impl<R, W: Watcher> Session<R, W> {
             in_flight: InFlight::new(next_xid.max(Xid::FIRST)),
             registry: Registry::default(),
             server_watches: ServerWatches::default(),
-            credentials: Vec::new(),
+            credentials: auth.into_iter().map(|auth| Credential::new(auth, None)).collect(),
             liveness: Liveness::new(config.session_timeout, resumed_since, config.lease),
-            rotation: Rotation::new(config.servers.clone(), &mut rng),
+            rotation: Rotation::new(servers, &mut rng),
             suspects: Suspects::default(),
             batch_len_max: config.request_len_max,
             timers: Timers::default(),
@@ -89,8 +89,6 @@ impl<R, W: Watcher> Session<R, W> {
             outputs: VecDeque::new(),
             config,
         };
-        let auth = core::mem::take(&mut session.config.auth);
-        session.credentials = auth.into_iter().map(|auth| Credential::new(auth, None)).collect();
         session.watch_expiry();
         session.dial(now);
         session.check();
