@@ -142,6 +142,10 @@ impl Liveness {
     /// it was sent.
     pub(crate) fn ponged(&mut self) -> Option<Time> {
         let sent = self.pings.pop_front()?;
+        if self.pings.is_empty() {
+            // Most of its life a session has no ping under way.
+            self.pings = VecDeque::new();
+        }
         self.answered(sent, Source::Server);
         Some(sent)
     }

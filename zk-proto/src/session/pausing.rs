@@ -1,6 +1,6 @@
 //! Paused requests, which a server has throttled.
 
-use alloc::collections::BTreeMap;
+use alloc::{boxed::Box, collections::BTreeMap};
 use core::time::Duration;
 
 use super::{output::Place, pending_request::PendingRequest};
@@ -19,9 +19,12 @@ fn longest_pause(refusals: u8) -> Duration {
     PAUSE_MIN.saturating_mul(doubled).min(PAUSE_MAX)
 }
 
-/// Paused requests, and the present places of requests that have paused.
+/// Paused requests, and the present places of requests that have paused. Takes a pointer until one has.
 #[derive(Debug)]
-pub(crate) struct Pausing<R, W> {
+pub(crate) struct Pausing<R, W>(Option<Box<Paused<R, W>>>);
+
+#[derive(Debug)]
+struct Paused<R, W> {
     /// By their due times and their first places.
     slots: BTreeMap<(Time, Place), PendingRequest<R, W>>,
     /// By their first places.
@@ -41,7 +44,14 @@ pub(crate) enum PauseState {
 
 impl<R, W> Pausing<R, W> {
     pub(crate) const fn new() -> Self {
-        Self { slots: BTreeMap::new(), whereabouts: BTreeMap::new(), latest: BTreeMap::new() }
+        Self(None)
+    }
+
+    fn paused(&mut self) -> &mut Paused<R, W> {
+        self.0.get_or_insert_with(|| {
+            let (slots, whereabouts) = (BTreeMap::new(), BTreeMap::new());
+            Box::new(Paused { slots, whereabouts, latest: BTreeMap::new() })
+        })
     }
 
     /// Keeps a request that has been refused this often. Requests that are refused about together are resent together,
@@ -56,79 +66,83 @@ impl<R, W> Pausing<R, W> {
         let longest = longest_pause(refusals);
         let half = longest.checked_div(2).unwrap_or_default();
         let fits = |until: &Time| (half..=longest).contains(&until.since(now));
-        let until = match self.latest.get(&refusals).copied().filter(fits) {
+        let paused = self.paused();
+        let until = match paused.latest.get(&refusals).copied().filter(fits) {
             Some(until) => until,
             None => {
                 let quarter = half.checked_div(2).unwrap_or_default();
                 now.after(longest.saturating_sub(rng.duration_up_to(quarter)))
             }
         };
-        self.latest.insert(refusals, until);
+        paused.latest.insert(refusals, until);
         let first = slot.first();
-        self.slots.insert((until, first), slot);
-        self.whereabouts.insert(first, PauseState::Pausing(until));
+        paused.slots.insert((until, first), slot);
+        paused.whereabouts.insert(first, PauseState::Pausing(until));
     }
 
     /// Takes the request that has been due for the longest time.
     pub(crate) fn take_due(&mut self, now: Time) -> Option<PendingRequest<R, W>> {
-        let due = self.slots.first_entry()?;
+        let due = self.0.as_mut()?.slots.first_entry()?;
         (due.key().0 <= now).then(|| due.remove())
     }
 
     /// Takes a request out of its pause.
     pub(crate) fn take(&mut self, until: Time, first: Place) -> Option<PendingRequest<R, W>> {
-        self.slots.remove(&(until, first))
+        self.0.as_mut()?.slots.remove(&(until, first))
     }
 
     /// Records the new place of a request that may have paused.
     pub(crate) fn moved(&mut self, first: Place, present: Place) {
         if first != present {
-            self.whereabouts.insert(first, PauseState::InLine(present));
+            self.paused().whereabouts.insert(first, PauseState::InLine(present));
         }
     }
 
     /// Whether any request that has paused is unfinished.
     pub(crate) fn has_moved_any(&self) -> bool {
-        !self.whereabouts.is_empty()
+        self.0.as_ref().is_some_and(|paused| !paused.whereabouts.is_empty())
     }
 
     /// Forgets a finished request that may have paused.
     #[cold]
     pub(crate) fn forget(&mut self, first: Place) {
-        self.whereabouts.remove(&first);
+        if let Some(paused) = &mut self.0 {
+            paused.whereabouts.remove(&first);
+        }
     }
 
     /// `None` if the request has never paused.
     pub(crate) fn find(&self, first: Place) -> Option<PauseState> {
-        self.whereabouts.get(&first).copied()
+        self.0.as_ref()?.whereabouts.get(&first).copied()
     }
 
     /// When the first request is due.
     pub(crate) fn next(&self) -> Option<Time> {
-        self.slots.first_key_value().map(|((until, _), _)| *until)
+        self.0.as_ref()?.slots.first_key_value().map(|((until, _), _)| *until)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.slots.len()
+        self.0.as_ref().map_or(0, |paused| paused.slots.len())
     }
 
     pub(crate) fn slots(&self) -> impl Iterator<Item = &PendingRequest<R, W>> {
-        self.slots.values()
+        self.0.iter().flat_map(|paused| paused.slots.values())
     }
 
     pub(crate) fn slots_mut(&mut self) -> impl Iterator<Item = &mut PendingRequest<R, W>> {
-        self.slots.values_mut()
+        self.0.iter_mut().flat_map(|paused| paused.slots.values_mut())
     }
 
     /// Takes all requests in the order of their first places.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = PendingRequest<R, W>> + use<R, W> {
-        let slots = core::mem::take(&mut self.slots).into_values();
+        let slots = self.0.as_mut().map(|paused| core::mem::take(&mut paused.slots));
+        let slots = slots.unwrap_or_default().into_values();
         slots.map(|slot| (slot.first(), slot)).collect::<BTreeMap<_, _>>().into_values()
     }
 
     #[cfg(debug_assertions)]
     pub(crate) fn whereabouts(&self) -> usize {
-        self.whereabouts.len()
+        self.0.as_ref().map_or(0, |paused| paused.whereabouts.len())
     }
 }
 

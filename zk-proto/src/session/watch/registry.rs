@@ -1,7 +1,7 @@
 //! The watchers of this session: registered by replies, notified of events, and listed to restore watches on a new
 //! connection.
 
-use alloc::{collections::BTreeMap, sync::Arc};
+use alloc::{boxed::Box, collections::BTreeMap, sync::Arc};
 
 use super::{
     intent::WatchBy,
@@ -13,20 +13,24 @@ use super::{
 use crate::{data::EventType, path};
 
 /// Paths are those of the server, without regard to any chroot. Ordered, so that the requests after a reconnect are
-/// deterministic.
+/// deterministic. A session without watches keeps no room for them.
 #[derive(Clone, Debug)]
-pub(crate) struct Registry<W>(ByKind<BTreeMap<Arc<str>, Subscribers<W>>>);
+pub(crate) struct Registry<W>(Option<Box<ByKind<Paths<W>>>>);
+
+/// The subscribers of one kind.
+type Paths<W> = BTreeMap<Arc<str>, Subscribers<W>>;
 
 impl<W> Default for Registry<W> {
     fn default() -> Self {
-        Self(ByKind::default())
+        Self(None)
     }
 }
 
 impl<W: Watcher> Registry<W> {
     /// Registers a subscriber of a watch that the server has.
     pub(crate) fn register(&mut self, kind: Kind, path: Arc<str>, watcher: W) {
-        let subscribers = self.0.of_mut(kind).entry(path).or_default();
+        let paths = self.0.get_or_insert_default().of_mut(kind);
+        let subscribers = paths.entry(path).or_default();
         // Watchers are added and dropped on nodes that never change; nothing else would ever forget them.
         subscribers.retain(|watcher| !watcher.is_gone());
         subscribers.push(watcher);
@@ -40,9 +44,10 @@ impl<W: Watcher> Registry<W> {
             EventType::NODE_CHILDREN_CHANGED => &[Kind::Child],
             _ => return,
         };
+        let Some(paths) = &mut self.0 else { return };
         let notice = WatchNotice::Event(event.clone());
         for &kind in one_shot {
-            let subscribers = self.0.of_mut(kind).remove(&event.path);
+            let subscribers = paths.of_mut(kind).remove(&event.path);
             for watcher in subscribers.unwrap_or_default() {
                 notify(watcher, notice.clone());
             }
@@ -62,13 +67,14 @@ impl<W: Watcher> Registry<W> {
     }
 
     fn at(&self, kind: Kind, path: &str) -> &[W] {
-        self.0.of(kind).get(path).map(Subscribers::as_slice).unwrap_or_default()
+        let subscribers = self.0.as_ref().and_then(|paths| paths.of(kind).get(path));
+        subscribers.map(Subscribers::as_slice).unwrap_or_default()
     }
 
     /// Visits every path that a new connection must restore, with the kind of its watch, in order. Forgets paths
     /// without watchers.
     pub(crate) fn each(&mut self, mut show: impl FnMut(Kind, &str)) {
-        for (kind, paths) in self.0.each_mut() {
+        for (kind, paths) in self.0.iter_mut().flat_map(|paths| paths.each_mut()) {
             let mut any_gone = false;
             for (path, subscribers) in paths.iter_mut() {
                 if subscribers.retain(|watcher| !watcher.is_gone()) {
@@ -86,8 +92,10 @@ impl<W: Watcher> Registry<W> {
 
     /// The persistent watches: the requests that armed them, and their paths.
     pub(crate) fn persistent(&self) -> impl Iterator<Item = (WatchBy, &Arc<str>)> {
-        let persistent = self.0.persistent.keys().map(|path| (WatchBy::Persistent, path));
-        persistent.chain(self.0.recursive.keys().map(|path| (WatchBy::Recursive, path)))
+        let persistent = self.0.iter().flat_map(|paths| paths.persistent.keys());
+        let recursive = self.0.iter().flat_map(|paths| paths.recursive.keys());
+        let persistent = persistent.map(|path| (WatchBy::Persistent, path));
+        persistent.chain(recursive.map(|path| (WatchBy::Recursive, path)))
     }
 
     /// Notifies every persistent watch.
@@ -96,7 +104,8 @@ impl<W: Watcher> Registry<W> {
         notice: &WatchNotice,
         mut notify: impl FnMut(W, WatchNotice),
     ) {
-        let subscribers = self.0.persistent.values().chain(self.0.recursive.values());
+        let Some(paths) = &self.0 else { return };
+        let subscribers = paths.persistent.values().chain(paths.recursive.values());
         for watcher in subscribers.flat_map(Subscribers::as_slice) {
             notify(watcher.clone(), notice.clone());
         }
@@ -104,21 +113,24 @@ impl<W: Watcher> Registry<W> {
 
     /// Forgets every persistent watch.
     pub(crate) fn drop_persistent(&mut self) {
-        self.0.persistent.clear();
-        self.0.recursive.clear();
+        if let Some(paths) = &mut self.0 {
+            paths.persistent.clear();
+            paths.recursive.clear();
+        }
     }
 
     /// Forgets the subscribers that requests of kind `by` have registered on `path` and that `gone` picks.
     pub(crate) fn unregister(&mut self, by: WatchBy, path: &str, mut gone: impl FnMut(&W) -> bool) {
+        let Some(paths) = &mut self.0 else { return };
         for &kind in Kind::registered_by(by) {
-            retain_at(self.0.of_mut(kind), path, |watcher| !gone(watcher));
+            retain_at(paths.of_mut(kind), path, |watcher| !gone(watcher));
         }
     }
 
     /// Whether a path has watchers.
     pub(crate) fn is_any_at(&mut self, path: &str) -> bool {
         let mut any = false;
-        for (_, paths) in self.0.each_mut() {
+        for (_, paths) in self.0.iter_mut().flat_map(|paths| paths.each_mut()) {
             any |= retain_at(paths, path, |watcher| !watcher.is_gone());
         }
         any
@@ -147,16 +159,13 @@ impl<W: Watcher> Registry<W> {
 
     /// Takes all watchers, in order, for a last notice.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = W> + use<W> {
-        core::mem::take(&mut self.0).into_iter().flat_map(BTreeMap::into_values).flatten()
+        let kinds = self.0.take().into_iter().flat_map(|paths| *paths);
+        kinds.flat_map(BTreeMap::into_values).flatten()
     }
 }
 
 /// Forgets all subscribers on a path but those that `stays` picks. Returns whether there are any.
-fn retain_at<W>(
-    paths: &mut BTreeMap<Arc<str>, Subscribers<W>>,
-    path: &str,
-    stays: impl FnMut(&W) -> bool,
-) -> bool {
+fn retain_at<W>(paths: &mut Paths<W>, path: &str, stays: impl FnMut(&W) -> bool) -> bool {
     let Some(subscribers) = paths.get_mut(path) else { return false };
     let any = subscribers.retain(stays);
     if !any {
