@@ -47,12 +47,17 @@ type Lookup = BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
 /// # let _ = connector;
 /// ```
 #[derive(Clone)]
-pub struct ResolvedConnect {
-    resolver: Arc<dyn Fn(&str) -> Lookup + Send + Sync>,
+pub struct ResolvedConnect(Arc<Shared>);
+
+struct Shared {
+    /// `None` is the system's.
+    resolver: Option<Resolver>,
     /// Counts attempts, so that each starts with another of a name's addresses. Starts at random, so that processes
     /// started together do not all connect to the first one.
-    attempts: Arc<AtomicUsize>,
+    attempts: AtomicUsize,
 }
+
+type Resolver = Box<dyn Fn(&str) -> Lookup + Send + Sync>;
 
 impl ResolvedConnect {
     /// Uses this resolver: see [`ConnectOptions::resolver`](crate::ConnectOptions::resolver).
@@ -61,18 +66,19 @@ impl ResolvedConnect {
         F: Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static,
     {
         let resolver = move |server: &str| -> Lookup { Box::pin(resolver(server)) };
+        Self::of(Some(Box::new(resolver)))
+    }
+
+    fn of(resolver: Option<Resolver>) -> Self {
         let any = RandomState::new().hash_one(()) as usize;
-        Self { resolver: Arc::new(resolver), attempts: Arc::new(AtomicUsize::new(any)) }
+        Self(Arc::new(Shared { resolver, attempts: AtomicUsize::new(any) }))
     }
 }
 
 /// Uses the system's resolver.
 impl Default for ResolvedConnect {
     fn default() -> Self {
-        Self::new(|server| {
-            let server = server.to_owned();
-            async move { Ok(lookup_host(server).await?.collect()) }
-        })
+        Self::of(None)
     }
 }
 
@@ -84,19 +90,29 @@ impl fmt::Debug for ResolvedConnect {
 
 impl Connect for ResolvedConnect {
     fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
-        let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
-        dial((self.resolver)(server), attempt)
+        let attempt = self.0.attempts.fetch_add(1, Ordering::Relaxed);
+        if let Some(resolver) = &self.0.resolver {
+            return Box::pin(dial(resolver(server), attempt));
+        }
+        // An address needs neither a lookup nor a choice.
+        if let Ok(address) = server.parse::<SocketAddr>() {
+            return Box::pin(async move { ready(TcpStream::connect(address).await?) });
+        }
+        let server = server.to_owned();
+        let lookup = async move { Ok(lookup_host(server).await?.collect()) };
+        Box::pin(dial(Box::pin(lookup), attempt))
     }
 }
 
 /// Connects to the server's first address that answers.
-fn dial(lookup: Lookup, attempt: usize) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
-    Box::pin(async move {
-        let addresses = in_turn(lookup.await?, attempt);
-        let stream = first_of(addresses).await?;
-        stream.set_nodelay(true)?;
-        Ok(Box::new(stream) as Box<dyn Transport>)
-    })
+async fn dial(lookup: Lookup, attempt: usize) -> io::Result<Box<dyn Transport>> {
+    let addresses = in_turn(lookup.await?, attempt);
+    ready(first_of(addresses).await?)
+}
+
+fn ready(stream: TcpStream) -> io::Result<Box<dyn Transport>> {
+    stream.set_nodelay(true)?;
+    Ok(Box::new(stream))
 }
 
 /// The order in which to try addresses: the address families alternate, starting with the one that the resolver put
