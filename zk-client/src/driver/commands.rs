@@ -77,7 +77,7 @@ impl Driver {
         if self.cleanups == 0 || self.closing.is_some() {
             return self.parts.session.close_within(now, limit, token);
         }
-        self.closing = Some((now.after(limit), token));
+        self.closing = Some(Box::new((now.after(limit), token)));
         self.later.put(now.after(limit.saturating_sub(limit / 4)), Task::Close);
     }
 
@@ -88,7 +88,8 @@ impl Driver {
     }
 
     pub(super) fn close_now(&mut self, now: Time) {
-        if let Some((until, token)) = self.closing.take() {
+        if let Some(closing) = self.closing.take() {
+            let (until, token) = *closing;
             self.parts.session.close_within(now, until.since(now), token);
         }
     }

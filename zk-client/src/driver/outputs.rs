@@ -36,7 +36,7 @@ impl Driver {
             Output::Sasl { server, said } => self.prove(&server, said),
             Output::Probe { server } => {
                 let answer = Box::pin(probe(self.parts.connector.connect(&server)));
-                self.probe = Some(Probe { server, answer });
+                self.probe = Some(Box::new(Probe { server, answer }));
             }
             Output::Failed { server, error } => {
                 let error = error.into();

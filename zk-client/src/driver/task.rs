@@ -66,7 +66,7 @@ pub(crate) struct Driver {
     pub(super) parts: Parts,
     pub(super) link: Link,
     pub(super) attempts: Attempts,
-    pub(super) probe: Option<Probe>,
+    pub(super) probe: Option<Box<Probe>>,
     pub(super) proof: Proof,
     pub(super) alarm: Alarm,
     /// Whether all clients are gone.
@@ -77,12 +77,14 @@ pub(crate) struct Driver {
     /// The caller that wants to leave the session alive, once nothing is left to do in it.
     pub(super) detaching: Option<oneshot::Sender<Option<Credentials>>>,
     /// The caller that wants to end the session, and its deadline, once nothing is left to do in it.
-    pub(super) closing: Option<(Time, Token)>,
+    pub(super) closing: Option<Box<(Time, Token)>>,
     pub(super) log_limit: LogLimit,
     /// Number of requests in flight at the last write.
     pub(super) under_way: usize,
     /// Number of replies to deliver before a pause.
     pub(super) answers: usize,
+    /// Whether nothing has been asked for since a ping was due: no memory is kept for more.
+    pub(super) is_quiet: bool,
 }
 
 pub(super) struct Probe {
@@ -108,6 +110,7 @@ impl Driver {
             log_limit: LogLimit::default(),
             under_way: 0,
             answers: ANSWERS_MIN,
+            is_quiet: false,
         }
     }
 
@@ -167,7 +170,7 @@ impl Driver {
                 // No request has been sent for so long that a ping is due.
                 self.parts.frames.clear();
                 self.parts.receiver.shrink();
-                self.parts.session.shrink();
+                self.is_quiet = true;
             }
             self.parts.session.elapsed(now);
             busy = true;
@@ -191,7 +194,11 @@ impl Driver {
         );
         self.close_when_done(now);
         busy |= self.detach_when_done();
-        busy | self.write(cx)
+        busy |= self.write(cx);
+        if self.is_quiet {
+            self.parts.session.shrink();
+        }
+        busy
     }
 
     fn take_commands(&mut self, cx: &Context<'_>) -> bool {
@@ -200,6 +207,7 @@ impl Driver {
             return false;
         }
         let Poll::Ready(is_any) = self.parts.receiver.poll(cx) else { return false };
+        self.is_quiet = false;
         let now = self.now();
         if !is_any {
             // No task can submit anything any more: all clients are gone.
@@ -285,7 +293,11 @@ impl Driver {
             session.dialed(now, outcome.map_err(Into::into));
             return true;
         }
-        match self.link.poll_read(cx, session.inbound_with_room()) {
+        let read = match self.is_quiet {
+            true => self.link.poll_read_little(cx, session.inbound()),
+            false => self.link.poll_read(cx, session.inbound_with_room()),
+        };
+        match read {
             Poll::Ready(Ok(())) => session.received(now),
             Poll::Ready(Err(why)) => session.hung_up(now, why.into()),
             Poll::Pending => return false,

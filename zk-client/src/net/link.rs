@@ -2,18 +2,22 @@
 
 use std::{
     io,
+    mem::MaybeUninit,
     pin::Pin,
     task::{Context, Poll, ready},
 };
 
 use bytes::{Buf, BytesMut};
 use futures_core::future::BoxFuture;
-use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio_util::io::poll_read_buf;
 use zk_proto::session::ProbeAnswer;
 
 use super::connect::Transport;
 use crate::error::LinkError;
+
+/// What is read at a time where little is expected: more than the answer to a ping, or than most events.
+const LITTLE: usize = 128;
 
 /// The driver's connection.
 pub(crate) enum Link {
@@ -48,6 +52,28 @@ impl Link {
         let outcome = match ready!(poll_read_buf(Pin::new(stream), cx, inbound)) {
             Ok(0) => Err(LinkError::Closed),
             Ok(_) => Ok(()),
+            Err(error) => Err(link_error(&error)),
+        };
+        self.down_on_error(&outcome);
+        Poll::Ready(outcome)
+    }
+
+    /// As `poll_read`, but makes room only once something has arrived: for connections that are waited on for seconds,
+    /// and then for a few bytes.
+    pub(crate) fn poll_read_little(
+        &mut self,
+        cx: &mut Context<'_>,
+        inbound: &mut BytesMut,
+    ) -> Poll<Result<(), LinkError>> {
+        let Self::Up(stream) = self else { return Poll::Pending };
+        let mut room = [MaybeUninit::uninit(); LITTLE];
+        let mut little = ReadBuf::uninit(&mut room);
+        let outcome = match ready!(Pin::new(stream).poll_read(cx, &mut little)) {
+            Ok(()) if little.filled().is_empty() => Err(LinkError::Closed),
+            Ok(()) => {
+                inbound.extend_from_slice(little.filled());
+                Ok(())
+            }
             Err(error) => Err(link_error(&error)),
         };
         self.down_on_error(&outcome);
