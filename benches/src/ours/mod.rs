@@ -12,7 +12,10 @@ mod cohorts;
 mod waiters;
 mod watches;
 
-use std::future::{Future, IntoFuture as _};
+use std::{
+    future::{Future, IntoFuture as _},
+    sync::OnceLock,
+};
 
 use futures_util::TryFutureExt as _;
 use zk_client::{Client as ZkClient, ConnectOptions};
@@ -45,8 +48,8 @@ const NAME: &str = "ours";
 #[derive(Clone)]
 struct Ours {
     client: ZkClient,
-    /// Made once, as users do.
-    lock: Lock,
+    /// Made once, as users do, by those who lock.
+    lock: OnceLock<Lock>,
 }
 
 impl Client for Ours {
@@ -56,8 +59,7 @@ impl Client for Ours {
 
     async fn connect(server: &str) -> Result<Self, Failure> {
         let client = ConnectOptions::new(server)?.connect().await?;
-        let lock = Lock::new(&client, drive::LOCK);
-        Ok(Self { client, lock })
+        Ok(Self { client, lock: OnceLock::new() })
     }
 
     async fn close(self) {
@@ -98,7 +100,8 @@ impl Client for Ours {
     }
 
     async fn acquire(&self, _: &str) -> Result<Guard, Failure> {
-        Ok(self.lock.acquire().await?)
+        let lock = self.lock.get_or_init(|| Lock::new(&self.client, drive::LOCK));
+        Ok(lock.acquire().await?)
     }
 
     async fn release(&self, held: Guard, unawaited: bool) -> Result<(), Failure> {
