@@ -7,9 +7,14 @@ use zk_proto::{
     session::{Auth, Cause, Outcome, WatchBy, Watcher as _, Withdrawn},
 };
 
-use super::{Driver, later::Task, token::Token};
+use super::{
+    Driver,
+    later::{DIALING_SLEEP_MAX, SLEEP_MAX, Task},
+    token::Token,
+};
 use crate::{
     carry::{guaranteed_delete::GuaranteedDelete, published::SessionState},
+    net::link::Link,
     queue::Ticket,
     watch::Listener,
 };
@@ -104,7 +109,9 @@ impl Driver {
         let deadline = self.parts.session.deadline().into_iter().chain(self.later.next()).min();
         let Some(deadline) = deadline else { return true };
         let clock = &self.parts.clock;
-        self.alarm.poll(cx, deadline, || Time::new(clock())).is_pending()
+        let sleep_max =
+            if matches!(self.link, Link::Dialing(_)) { DIALING_SLEEP_MAX } else { SLEEP_MAX };
+        self.alarm.poll(cx, (deadline, sleep_max), || Time::new(clock())).is_pending()
     }
 
     /// Carries out the tasks that are due. Returns whether there were any.

@@ -15,7 +15,11 @@ use crate::carry::{attempt::AttemptId, guaranteed_delete::GuaranteedDelete};
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Longest sleep. Nothing else is due that late, and times far beyond have no [`Instant`].
-const SLEEP_MAX: Duration = Duration::from_secs(24 * 3600);
+pub(super) const SLEEP_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// Longest sleep while a server is dialed: less than until the first ping of most sessions. The timer is then set once
+/// for both, and moving it forward costs a call and a wake-up of the runtime.
+pub(super) const DIALING_SLEEP_MAX: Duration = Duration::from_secs(1);
 
 /// A delayed task.
 pub(super) enum Task {
@@ -83,16 +87,18 @@ impl Alarm {
     }
 
     /// Ready at `at`, or too early: each request postpones the deadline a little, and resetting the timer each time
-    /// costs more than one early wake-up.
+    /// costs more than one early wake-up. Sleeps for `sleep_max` at most.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        at: Time,
+        (at, sleep_max): (Time, Duration),
         now: impl FnOnce() -> Time,
     ) -> Poll<()> {
         if self.at.is_none_or(|set| set > at) {
-            self.sleep.as_mut().reset(Instant::now() + at.since(now()).min(SLEEP_MAX));
-            self.at = Some(at);
+            let now = now();
+            let sleep = at.since(now).min(sleep_max);
+            self.sleep.as_mut().reset(Instant::now() + sleep);
+            self.at = Some(now.after(sleep));
         }
         let polled = self.sleep.as_mut().poll(cx);
         if polled.is_ready() {
