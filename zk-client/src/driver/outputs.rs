@@ -33,7 +33,10 @@ impl Driver {
                 self.link = Link::Down;
                 self.proof = Proof::default();
             }
-            Output::Sasl { server, said } => self.prove(&server, said),
+            Output::Sasl { server, said } => {
+                self.is_quiet = false;
+                self.prove(&server, said);
+            }
             Output::Probe { server } => {
                 let answer = Box::pin(probe(self.parts.connector.connect(&server)));
                 self.probe = Some(Box::new(Probe { server, answer }));

@@ -29,7 +29,11 @@ use crate::{
         token::Token,
     },
     error::SessionEnd,
-    net::{connect::Connect, link::Link, sasl::SaslMechanism},
+    net::{
+        connect::Connect,
+        link::{LITTLE, Link},
+        sasl::SaslMechanism,
+    },
     queue::CommandReceiver,
     report::{log_limit::LogLimit, stats::Counters},
     watch::Listener,
@@ -83,7 +87,7 @@ pub(crate) struct Driver {
     pub(super) under_way: usize,
     /// Number of replies to deliver before a pause.
     pub(super) answers: usize,
-    /// Whether nothing has been asked for since a ping was due: no memory is kept for more.
+    /// Whether nothing has been asked for, or not since a ping was due: no memory is kept for more.
     pub(super) is_quiet: bool,
 }
 
@@ -110,7 +114,7 @@ impl Driver {
             log_limit: LogLimit::default(),
             under_way: 0,
             answers: ANSWERS_MIN,
-            is_quiet: false,
+            is_quiet: true,
         }
     }
 
@@ -143,6 +147,9 @@ impl Driver {
                 return Poll::Ready(());
             }
             if !busy && self.wait(cx) {
+                if self.is_quiet {
+                    self.parts.session.shrink();
+                }
                 return Poll::Pending;
             }
         }
@@ -194,11 +201,7 @@ impl Driver {
         );
         self.close_when_done(now);
         busy |= self.detach_when_done();
-        busy |= self.write(cx);
-        if self.is_quiet {
-            self.parts.session.shrink();
-        }
-        busy
+        busy | self.write(cx)
     }
 
     fn take_commands(&mut self, cx: &Context<'_>) -> bool {
@@ -293,9 +296,13 @@ impl Driver {
             session.dialed(now, outcome.map_err(Into::into));
             return true;
         }
-        let read = match self.is_quiet {
-            true => self.link.poll_read_little(cx, session.inbound()),
-            false => self.link.poll_read(cx, session.inbound_with_room()),
+        let read = if self.is_quiet {
+            let read = self.link.poll_read_little(cx, session.inbound());
+            // Many events at once, rather than the answer to a ping.
+            self.is_quiet = session.inbound().len() < LITTLE;
+            read
+        } else {
+            self.link.poll_read(cx, session.inbound_with_room())
         };
         match read {
             Poll::Ready(Ok(())) => session.received(now),

@@ -11,13 +11,14 @@ use bytes::{Buf, BytesMut};
 use futures_core::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio_util::io::poll_read_buf;
+use zeroize::Zeroize as _;
 use zk_proto::session::ProbeAnswer;
 
 use super::connect::Transport;
 use crate::error::LinkError;
 
-/// What is read at a time where little is expected: more than the answer to a ping, or than most events.
-const LITTLE: usize = 128;
+/// What is read at a time where little is expected: more than the answer to a handshake or a ping, or than most events.
+pub(crate) const LITTLE: usize = 128;
 
 /// The driver's connection.
 pub(crate) enum Link {
@@ -71,7 +72,12 @@ impl Link {
         let outcome = match ready!(Pin::new(stream).poll_read(cx, &mut little)) {
             Ok(()) if little.filled().is_empty() => Err(LinkError::Closed),
             Ok(()) => {
+                if inbound.capacity() == 0 {
+                    // Once for all of a frame: one with a password is not to be moved.
+                    inbound.reserve(LITTLE);
+                }
                 inbound.extend_from_slice(little.filled());
+                little.filled_mut().zeroize();
                 Ok(())
             }
             Err(error) => Err(link_error(&error)),

@@ -4,8 +4,8 @@ use bytes::BytesMut;
 
 use crate::frame::{FrameError, LEN_PREFIX, frame_len, split_frame_mut};
 
-/// Initial room, in bytes: more than the answer to a handshake or to a ping.
-const LEN_MIN: usize = 128;
+/// Initial room, in bytes: more than the answer to one small read, so that it takes one call.
+const LEN_MIN: usize = 512;
 
 /// Most room for frames that share a buffer. No more is kept when there is nothing to read: thousands of sessions would
 /// keep a megabyte each for one long listing.
