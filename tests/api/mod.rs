@@ -3,6 +3,7 @@
 
 mod answers;
 mod armed;
+mod batches;
 mod busy;
 mod caches;
 mod chroot;

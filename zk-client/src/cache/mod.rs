@@ -9,15 +9,21 @@
 //! | `copy_state` | a copy and its published state |
 //! | `follow` | following one client after the other |
 //! | `work` | reading whatever may have changed until the copy is up to date |
+//! | `ask`, `flight` | what is read next; the reads under way, and how many of them go into one request |
+//! | `answers`, `watched` | what answers say of the nodes; the same of reads that arm watches |
 //! | `source` | the source of change events: persistent watches, or one-shot watches instead |
 
+mod answers;
+mod ask;
 mod contents;
 mod copy_state;
 mod events;
+mod flight;
 mod follow;
 mod node;
 mod scope;
 mod source;
+mod watched;
 mod work;
 
 use std::{
@@ -52,7 +58,11 @@ pub use self::{
 /// appears before its parent. The contents at one moment need not have existed on the servers at one moment.
 ///
 /// The cache reads only what servers report as changed, and everything when they cannot report what changed
-/// ([`Resync`](crate::Resync)). Servers before 3.6 have no persistent watches; there it uses two watches for each node.
+/// ([`Resync`](crate::Resync)).
+///
+/// Since 3.6, one watch covers all nodes. Everything is read by requests for up to 32 nodes each, one read of each node and
+/// one listing of each that has children; a change is read by one request. Without data, nodes are read by single requests.
+/// Servers before 3.6 have no persistent watches; there a node costs two watches and two requests.
 ///
 /// ```no_run
 /// # async fn example(zk: zk_client::Client) -> Result<(), Box<dyn std::error::Error>> {

@@ -16,7 +16,7 @@ use zk_proto::{EventType, Stat};
 use super::scope::Scope;
 use crate::{
     error::{ReadError, Rejection},
-    request::{client::Client, pending::Pending, watch_stream::WatchStream},
+    request::{ChildNames, client::Client, pending::Pending, watch_stream::WatchStream},
     watch::{EventQueue, EventSender, Listener, Queued, WatchEnd},
 };
 
@@ -60,7 +60,7 @@ pub(super) struct Wants {
 pub(super) struct Reads {
     pub(super) existence: Option<Pending<Option<Stat>, ReadError>>,
     pub(super) data: Option<Pending<(Bytes, Stat), ReadError>>,
-    pub(super) children: Option<Pending<(Vec<String>, Stat), ReadError>>,
+    pub(super) children: Option<Pending<(ChildNames, Stat), ReadError>>,
 }
 
 impl Source {
@@ -150,7 +150,7 @@ impl Source {
         let of_data = node.clone().filter(|_| !wants.existence);
         let existence = client.exists(path).heard_by(node);
         let data = client.get(path).heard_by(of_data);
-        let children = client.children(path).heard_by(children);
+        let children = client.children(path).heard_by(children).packed();
         Reads {
             existence: wants.existence.then(|| existence.into_future()),
             data: wants.data.then(|| data.into_future()),

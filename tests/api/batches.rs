@@ -1,0 +1,193 @@
+//! Caches that read many nodes with few requests, and what happens meanwhile.
+
+use bytes::BufMut as _;
+use zk_client::{Cache, CacheEvent, Client, CreateMode, OpCode};
+use zk_proto::ErrorCode;
+use zk_testkit::proxy::{Mark, Match, Proxy, RuleHandle};
+use zk_tests::{feature::Feature, patience::within, test_with};
+
+use crate::api::{Place, behind_proxy, caches::converged, client, on_each_release};
+
+/// Most reads in one request of a cache.
+const TOGETHER_MAX: usize = 32;
+
+/// Bytes of a reply's header in front of its error code.
+const LEN_BEFORE_ERROR: usize = 12;
+
+/// Creates nodes, in few requests.
+async fn plant(zk: &Client, paths: &[String], data: &[u8]) {
+    for some in paths.chunks(50) {
+        let multi = some
+            .iter()
+            .fold(zk.multi(), |multi, path| multi.create(path, data, CreateMode::Persistent));
+        multi.await.unwrap().unwrap();
+    }
+}
+
+fn numbered(prefix: &str, count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("{prefix}{number:04}")).collect()
+}
+
+/// Reads of nodes, reads of children, and requests with several reads, since then.
+fn reads(proxy: &Proxy, mark: Mark) -> [u64; 3] {
+    let counts = proxy.frames_since(mark).counts();
+    [OpCode::GET_DATA, OpCode::GET_CHILDREN2, OpCode::MULTI_READ].map(|op| counts.requests(op))
+}
+
+/// Has the server refuse to read several nodes in one request.
+fn refuse_together(proxy: &Proxy, replies: Match) -> RuleHandle {
+    proxy.on(replies).rewrite(|reply| {
+        reply.truncate(LEN_BEFORE_ERROR);
+        reply.put_i32(ErrorCode::UNIMPLEMENTED.0);
+    })
+}
+
+/// A reply to what a cache reads as it loads, behind that for its root.
+fn early_reply(server: &Place) -> Match {
+    let together = server.has(Feature::MultiRead);
+    Match::reply(if together { OpCode::MULTI_READ } else { OpCode::GET_DATA }).nth(2)
+}
+
+#[test_with(on_each_release)]
+async fn cache_reads_many_nodes_in_few_requests(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let other = client(server).await;
+    other.create("/c", b"").await.unwrap();
+    let parents = numbered("/c/", 20);
+    plant(&other, &parents, b"parent").await;
+    for parent in &parents {
+        plant(&other, &numbered(&format!("{parent}/"), 10), b"child").await;
+    }
+    plant(&other, &numbered("/c/leaf", 140), b"leaf").await;
+    let nodes = 1 + 20 * 11 + 140;
+
+    let mark = proxy.mark();
+    let cache = Cache::subtree(&zk, "/c").start().unwrap();
+    within(cache.ready()).await.unwrap();
+    let asked = reads(&proxy, mark);
+    if server.has(Feature::MultiRead) {
+        // The first ones have fewer reads, until it is known how long replies are.
+        assert!(asked.iter().sum::<u64>() < nodes / TOGETHER_MAX as u64 + 40, "{asked:?}");
+    } else {
+        assert_eq!(asked, [nodes, nodes, 0], "with the watches of each node");
+    }
+    converged(&cache, &other, "/c", 9).await;
+
+    let mut events = cache.events();
+    for path in ["/c", "/c/0007", "/c/0007/0003"] {
+        let mark = proxy.mark();
+        other.set(path, b"new").await.unwrap();
+        let told = within(events.next()).await;
+        assert!(matches!(told, Some(CacheEvent::Changed { new, .. }) if &*new.path == path));
+        assert_eq!(reads(&proxy, mark), [1, 0, 0], "a change is one read");
+    }
+}
+
+/// The parent's metadata tell of no children, and its own read is over: only an event tells of the child.
+#[test_with(on_each_release)]
+async fn child_born_behind_its_parents_read_is_seen(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let other = client(server).await;
+    other.create("/c", b"").await.unwrap();
+    let leaves = numbered("/c/", 20);
+    plant(&other, &leaves, b"").await;
+    for read in 1..=3 {
+        let held = proxy.on(early_reply(server)).hold();
+        let cache = Cache::subtree(&zk, "/c").start().unwrap();
+        within(held.fired()).await;
+        for leaf in &leaves {
+            other.create(&format!("{leaf}/{read}/below"), b"").parents().await.unwrap();
+        }
+        held.release();
+        converged(&cache, &other, "/c", 9).await;
+    }
+}
+
+/// A node may come and go while the copy is being read: what was read last counts.
+#[test_with(on_each_release)]
+async fn changes_behind_reads_win(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let other = client(server).await;
+    other.create("/c", b"").await.unwrap();
+    plant(&other, &numbered("/c/", 100), b"old").await;
+    for round in 0..3 {
+        let held = proxy.on(early_reply(server)).hold();
+        let cache = Cache::subtree(&zk, "/c").start().unwrap();
+        within(held.fired()).await;
+        for path in numbered("/c/", 100).iter().step_by(3) {
+            other.delete_recursive(path).await.unwrap();
+            if round % 2 == 0 {
+                other.create(&format!("{path}/below"), b"new").parents().await.unwrap();
+            }
+        }
+        other.set("/c/0001", b"new").await.unwrap();
+        other.create(&format!("/c/later{round}"), b"new").await.unwrap();
+        if round == 2 {
+            proxy.reset_all();
+        }
+        held.release();
+        converged(&cache, &other, "/c", 9).await;
+        for path in numbered("/c/", 100).iter().step_by(3) {
+            let _ = other.create(path, b"old").await;
+        }
+    }
+}
+
+#[test_with(on_each_release)]
+async fn refused_batch_is_read_one_by_one(server: &Place) {
+    if !server.has(Feature::MultiRead) {
+        return;
+    }
+    let (proxy, zk) = behind_proxy(server).await;
+    let other = client(server).await;
+    other.create("/c", b"").await.unwrap();
+    plant(&other, &numbered("/c/", 100), b"data").await;
+    let refused = refuse_together(&proxy, Match::reply(OpCode::MULTI_READ));
+    let cache = Cache::subtree(&zk, "/c").start().unwrap();
+    within(cache.ready()).await.unwrap();
+    assert!(refused.times_fired() > 0);
+    converged(&cache, &other, "/c", 9).await;
+
+    let mark = proxy.mark();
+    plant(&other, &numbered("/c/more", 100), b"data").await;
+    converged(&cache, &other, "/c", 9).await;
+    assert_eq!(reads(&proxy, mark)[2], 0, "a server refuses once");
+}
+
+/// Lengths are not known before, and a reply that is too long costs the connection.
+#[test_with(on_each_release)]
+async fn batch_with_too_long_a_reply_is_split(server: &Place) {
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let options = server.options_by(&proxy.connect_string()).reply_len_max(32 << 10);
+    let zk = within(options.connect()).await.unwrap();
+    let other = client(server).await;
+    other.create("/c", b"").await.unwrap();
+    plant(&other, &numbered("/c/long", 80), &[7; 4 << 10]).await;
+    // Listings are in no order, and reads in that of the paths: many are read together when the long ones come.
+    plant(&other, &numbered("/c/a", 700), b"short").await;
+    let cache = Cache::subtree(&zk, "/c").start().unwrap();
+    converged(&cache, &other, "/c", 9).await;
+    if server.has(Feature::MultiRead) {
+        assert!(proxy.accepted() > 1, "no reply was too long");
+    }
+}
+
+/// The first batch holds the parent, the next one the child, and the first one fails as a whole.
+#[test_with(on_each_release)]
+async fn child_read_before_its_parent_is_kept(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let other = client(server).await;
+    other.create("/c", b"").await.unwrap();
+    plant(&other, &numbered("/c/a", 4 * TOGETHER_MAX), b"").await;
+    let cache = Cache::subtree(&zk, "/c").start().unwrap();
+    within(cache.ready()).await.unwrap();
+    let held = proxy.on(Match::notification().once()).hold();
+    let _refused = refuse_together(&proxy, Match::reply(OpCode::MULTI_READ).once());
+    let mut paths = numbered("/c/b", TOGETHER_MAX - 1);
+    paths.extend(["/c/p", "/c/p/q", "/c/p/q/r"].map(str::to_owned));
+    plant(&other, &paths, b"").await;
+    other.sync("/").await.unwrap();
+    within(held.fired()).await;
+    held.release();
+    converged(&cache, &other, "/c", 9).await;
+}
