@@ -8,7 +8,6 @@ use zk_proto::{Stat, path};
 use super::{
     copy_state::Stop,
     flight::{CHILDREN_TOGETHER_MAX, Dirty, Reading, Results},
-    node::CachedNode,
     source::{Reads, Source},
     work::{Work, still_following},
 };
@@ -154,11 +153,11 @@ impl Work<'_> {
                     }
                     return Ok(false);
                 }
-                if let Some(found) = &mut self.loading {
-                    found.insert(path.clone());
+                if let Some(unseen) = &mut self.loading {
+                    unseen.remove(path);
                 }
-                let data = if self.of.with_data { data } else { Bytes::new() };
-                self.of.contents.put(CachedNode { path: path.clone(), data, stat });
+                let data = if self.of.with_data { &*data } else { &[] };
+                self.of.contents.put(path, data, &stat);
                 return Ok(true);
             }
             Ok(None) => self.gone(source, path),
@@ -179,20 +178,19 @@ impl Work<'_> {
         self.answered = true;
         let now = names.map(|name| path::join(path, name.as_ref()).into());
         if self.loading.is_some() {
-            // What is not found is removed in the end.
+            // What is not there any more is removed in the end.
             now.for_each(|path| self.again(path, Dirty::NEW));
             return;
         }
         let now: BTreeSet<Arc<str>> = now.collect();
-        let before = self.of.contents.children(path);
-        for node in before.iter().filter(|node| !now.contains(&node.path)) {
-            self.gone(source, &node.path);
+        let before: BTreeSet<_> = self.of.contents.paths_of_children(path).into_iter().collect();
+        for path in before.difference(&now) {
+            self.gone(source, path);
         }
         self.refused
             .retain(|refused, _| path::parent(refused) != Some(&**path) || now.contains(refused));
-        let known: BTreeSet<&Arc<str>> = before.iter().map(|node| &node.path).collect();
-        for path in now.into_iter().filter(|path| !known.contains(path)) {
-            self.again(path, Dirty::NEW);
+        for path in now.difference(&before) {
+            self.again(path.clone(), Dirty::NEW);
         }
     }
 

@@ -9,8 +9,11 @@ use std::{
     task::Waker,
 };
 
+use zk_proto::Stat;
+
 use super::{
     events::{CacheEvent, CacheEvents, Feed},
+    kept::Kept,
     node::CachedNode,
 };
 use crate::error::SessionEnd;
@@ -24,7 +27,7 @@ pub(super) struct Contents {
 
 #[derive(Debug)]
 struct Inner {
-    nodes: BTreeMap<Arc<str>, CachedNode>,
+    nodes: BTreeMap<Arc<str>, Kept>,
     feeds: Vec<Feed>,
     /// Whether no further changes follow.
     ended: bool,
@@ -52,7 +55,12 @@ impl Contents {
     }
 
     pub(super) fn get(&self, path: &str) -> Option<CachedNode> {
-        self.lock().nodes.get(path).cloned()
+        let (path, kept) = {
+            let inner = self.lock();
+            let (path, kept) = inner.nodes.get_key_value(path)?;
+            (path.clone(), kept.clone())
+        };
+        Some(kept.node(&path))
     }
 
     pub(super) fn has(&self, path: &str) -> bool {
@@ -60,20 +68,24 @@ impl Contents {
     }
 
     pub(super) fn nodes(&self) -> Vec<CachedNode> {
-        self.lock().nodes.values().cloned().collect()
+        self.lock().nodes.iter().map(|(path, kept)| kept.node(path)).collect()
     }
 
     pub(super) fn children(&self, path: &str) -> Vec<CachedNode> {
         let inner = self.lock();
-        let below = inner.below(path);
-        below.filter(|node| zk_proto::path::parent(&node.path) == Some(path)).cloned().collect()
+        let children = inner.children(path).map(|(path, kept)| kept.node(path));
+        children.collect()
+    }
+
+    /// The paths of a node's children.
+    pub(super) fn paths_of_children(&self, path: &str) -> Vec<Arc<str>> {
+        self.lock().children(path).map(|(path, _)| path.clone()).collect()
     }
 
     /// The paths of a node and everything below it.
     pub(super) fn paths_from(&self, path: &str) -> Vec<Arc<str>> {
         let inner = self.lock();
-        let here = inner.nodes.get(path).into_iter();
-        here.chain(inner.below(path)).map(|node| node.path.clone()).collect()
+        inner.from(path).map(|(path, _)| path.clone()).collect()
     }
 
     pub(super) fn listen(&self, cache: Arc<dyn Any + Send + Sync>) -> CacheEvents {
@@ -86,16 +98,17 @@ impl Contents {
     pub(super) fn listen_from_the_start(&self, cache: Arc<dyn Any + Send + Sync>) -> CacheEvents {
         let mut inner = self.lock();
         let (feed, events) = CacheEvents::new(self.events_max, inner.ended, cache);
-        for node in inner.nodes.values() {
-            feed.tell_at_first(&CacheEvent::Created(node.clone()));
+        for (path, kept) in &inner.nodes {
+            feed.tell_at_first(CacheEvent::Created(kept.node(path)));
         }
         inner.feeds.push(feed);
         events
     }
 
     /// Inserts or updates a node.
-    pub(super) fn put(&self, node: CachedNode) {
-        self.change(|inner| inner.put(node));
+    pub(super) fn put(&self, path: &Arc<str>, data: &[u8], stat: &Stat) {
+        let new = Kept::new(data, stat);
+        self.change(|inner| inner.put(path, new, stat));
     }
 
     /// Removes a node and everything below it.
@@ -127,49 +140,119 @@ impl Contents {
 
 impl Inner {
     /// Everything below a node, in the order of the paths.
-    fn below(&self, path: &str) -> impl Iterator<Item = &CachedNode> + use<'_> {
+    fn below(&self, path: &str) -> impl Iterator<Item = (&Arc<str>, &Kept)> + use<'_> {
         let prefix = if path == "/" { "/".to_owned() } else { format!("{path}/") };
         let from: Arc<str> = prefix.as_str().into();
         let nodes = self.nodes.range::<Arc<str>, _>((Bound::Excluded(from), Bound::Unbounded));
-        nodes.map(|(_, node)| node).take_while(move |node| node.path.starts_with(&prefix))
+        nodes.take_while(move |(path, _)| path.starts_with(&prefix))
     }
 
-    fn put(&mut self, node: CachedNode) {
-        let event = match self.nodes.get(&node.path) {
-            // Replies of one connection never go back in time; those of another connection may.
-            Some(old) if old.stat.mzxid > node.stat.mzxid => return,
-            Some(old) if old.stat.czxid != node.stat.czxid => {
-                let old = old.clone();
-                self.tell(&CacheEvent::Deleted(old));
-                CacheEvent::Created(node.clone())
-            }
-            Some(old) if *old == node => return,
-            Some(old) if old.stat.mzxid == node.stat.mzxid && old.data == node.data => {
-                // Only the children or the ACL changed, which is not an event of this cache.
-                self.nodes.insert(node.path.clone(), node);
-                return;
-            }
-            Some(old) => CacheEvent::Changed { old: old.clone(), new: node.clone() },
-            None => CacheEvent::Created(node.clone()),
+    /// A node and everything below it.
+    fn from(&self, path: &str) -> impl Iterator<Item = (&Arc<str>, &Kept)> + use<'_> {
+        self.nodes.get_key_value(path).into_iter().chain(self.below(path))
+    }
+
+    fn children<'a>(&'a self, path: &'a str) -> impl Iterator<Item = (&'a Arc<str>, &'a Kept)> {
+        self.below(path).filter(move |(below, _)| zk_proto::path::parent(below) == Some(path))
+    }
+
+    fn put(&mut self, path: &Arc<str>, new: Kept, stat: &Stat) {
+        let Some(kept) = self.nodes.get_mut(path) else {
+            self.tell_of(|| CacheEvent::Created(new.node(path)));
+            self.nodes.insert(path.clone(), new);
+            return;
         };
-        self.nodes.insert(node.path.clone(), node);
-        self.tell(&event);
+        if *kept == new {
+            return;
+        }
+        let old = kept.node(path);
+        // Replies of one connection never go back in time; those of another connection may.
+        if old.stat.mzxid > stat.mzxid {
+            return;
+        }
+        *kept = new.clone();
+        let new = new.node(path);
+        if old.stat.czxid != new.stat.czxid {
+            self.tell(&CacheEvent::Deleted(old));
+            self.tell(&CacheEvent::Created(new));
+        } else if old.stat.mzxid != new.stat.mzxid || old.data != new.data {
+            self.tell(&CacheEvent::Changed { old, new });
+        }
+        // Otherwise only the children or the ACL changed, which is not an event of this cache.
     }
 
     fn remove(&mut self, path: &str) {
-        let here = self.nodes.get(path).into_iter();
-        let gone: Vec<Arc<str>> =
-            here.chain(self.below(path)).map(|node| node.path.clone()).collect();
+        let gone: Vec<Arc<str>> = self.from(path).map(|(path, _)| path.clone()).collect();
         // From the bottom up, as servers do.
         for path in gone.iter().rev() {
-            if let Some(node) = self.nodes.remove(path) {
-                self.tell(&CacheEvent::Deleted(node));
+            if let Some(kept) = self.nodes.remove(path) {
+                self.tell_of(|| CacheEvent::Deleted(kept.node(path)));
             }
+        }
+    }
+
+    /// Tells of something, if anybody listens.
+    fn tell_of(&mut self, event: impl FnOnce() -> CacheEvent) {
+        if !self.feeds.is_empty() {
+            self.tell(&event());
         }
     }
 
     fn tell(&mut self, event: &CacheEvent) {
         let woken = &mut self.woken;
         self.feeds.retain(|feed| feed.tell(event, woken));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zk_proto::Zxid;
+
+    use super::*;
+
+    fn stat(czxid: i64, mzxid: i64) -> Stat {
+        Stat { czxid: Zxid(czxid), mzxid: Zxid(mzxid), ..Stat::default() }
+    }
+
+    /// As from a server that lags behind the one before.
+    #[test]
+    fn older_reply_never_replaces_a_newer_one() {
+        let contents = Contents::new(8);
+        let mut events = contents.listen(Arc::new(()));
+        let path: Arc<str> = "/a".into();
+        contents.put(&path, b"newer", &stat(1, 7));
+        contents.put(&path, b"older", &stat(1, 6));
+        contents.put(&path, b"another", &stat(2, 5));
+        let node = contents.get("/a").unwrap();
+        assert_eq!((&*node.data, node.stat.mzxid), (&b"newer"[..], Zxid(7)));
+        assert_eq!(events.try_next(), Some(CacheEvent::Created(node.clone())));
+        assert_eq!(events.try_next(), None);
+        contents.put(&path, b"again", &stat(8, 8));
+        assert_eq!(events.try_next(), Some(CacheEvent::Deleted(node)));
+        assert!(matches!(events.try_next(), Some(CacheEvent::Created(_))));
+    }
+
+    #[test]
+    fn change_of_the_children_alone_is_no_event() {
+        let contents = Contents::new(8);
+        let path: Arc<str> = "/a".into();
+        contents.put(&path, b"data", &stat(1, 1));
+        let mut events = contents.listen(Arc::new(()));
+        contents.put(&path, b"data", &Stat { pzxid: Zxid(3), num_children: 1, ..stat(1, 1) });
+        assert_eq!(contents.get("/a").unwrap().stat.num_children, 1);
+        assert_eq!(events.try_next(), None);
+    }
+
+    #[test]
+    fn children_are_those_one_level_below() {
+        let contents = Contents::new(8);
+        for path in ["/", "/a", "/a-b", "/a/x", "/a/x/y", "/a/z"] {
+            contents.put(&path.into(), b"", &stat(1, 1));
+        }
+        let children = |path| contents.paths_of_children(path);
+        assert_eq!(children("/"), ["/a".into(), "/a-b".into()] as [Arc<str>; 2]);
+        assert_eq!(children("/a"), ["/a/x".into(), "/a/z".into()] as [Arc<str>; 2]);
+        contents.remove("/a");
+        assert_eq!(contents.paths_from("/"), ["/".into(), "/a-b".into()] as [Arc<str>; 2]);
     }
 }

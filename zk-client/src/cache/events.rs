@@ -179,10 +179,10 @@ impl Feed {
     }
 
     /// The initial contents do not count against the limit: they are in memory already.
-    pub(super) fn tell_at_first(&self, event: &CacheEvent) {
+    pub(super) fn tell_at_first(&self, event: CacheEvent) {
         if let Some(queue) = self.0.upgrade() {
             let mut queue = lock(&queue);
-            queue.events.push_back(event.clone());
+            queue.events.push_back(event);
             queue.events_max = queue.events_max.saturating_add(1);
         }
     }

@@ -36,7 +36,7 @@ pub(super) struct Work<'a> {
     /// What is to be read, parents before their children.
     pub(super) dirty: BTreeMap<Arc<str>, Dirty>,
     pub(super) flight: Flight,
-    /// During a full read: the nodes found so far.
+    /// During a full read: the nodes of the copy that have not been found so far.
     pub(super) loading: Option<BTreeSet<Arc<str>>>,
     /// What a server has refused, by path.
     pub(super) refused: BTreeMap<Arc<str>, ReadError>,
@@ -163,7 +163,7 @@ impl<'a> Work<'a> {
     }
 
     fn load_all(&mut self) {
-        self.loading = Some(BTreeSet::new());
+        self.loading = Some(self.of.contents.paths_from("/").into_iter().collect());
         self.refused.clear();
         self.dirty = BTreeMap::from([(self.of.root.clone(), Dirty::NEW)]);
     }
@@ -175,12 +175,8 @@ impl<'a> Work<'a> {
             let Some(reading) = self.flight.pop() else { break };
             self.finish(source, reading).await?;
         }
-        if let Some(found) = self.loading.take() {
-            for path in self.of.contents.paths_from("/") {
-                if !found.contains(&path) {
-                    self.of.contents.remove(&path);
-                }
-            }
+        if let Some(unseen) = self.loading.take() {
+            unseen.iter().for_each(|path| self.of.contents.remove(path));
             self.of.contents.tell(&CacheEvent::Loaded);
         }
         Ok(())
