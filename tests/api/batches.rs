@@ -191,3 +191,51 @@ async fn child_read_before_its_parent_is_kept(server: &Place) {
     held.release();
     converged(&cache, &other, "/c", 9).await;
 }
+
+/// More than are kept for a listener.
+#[test_with(on_each_release)]
+async fn changes_during_a_long_read_do_not_repeat_it(server: &Place) {
+    if !server.has(Feature::MultiRead) {
+        return;
+    }
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let options = server.options_by(&proxy.connect_string()).watch_items_max(40);
+    let zk = within(options.connect()).await.unwrap();
+    let other = client(server).await;
+    other.create("/c", b"").await.unwrap();
+    let paths = numbered("/c/", 3000);
+    plant(&other, &paths, b"old").await;
+
+    let requests = [40, 55, 70, 85].map(|nth| Match::request(OpCode::MULTI_READ).nth(nth));
+    let pauses = requests.map(|request| proxy.on(request).hold());
+    let told = proxy.on(Match::notification()).watch();
+    let cache = Cache::subtree(&zk, "/c").start().unwrap();
+    let mut events = cache.events();
+    let mut changes = 0;
+    for pause in &pauses {
+        within(pause.fired()).await;
+        for path in paths.iter().skip(changes).take(30) {
+            other.set(path, b"new").await.unwrap();
+            changes += 1;
+        }
+        within(told.fired_times(changes as u64)).await;
+        pause.release();
+    }
+    converged_shallow(&cache, &other, &paths).await;
+    let loaded =
+        std::iter::from_fn(|| events.try_next()).filter(|event| *event == CacheEvent::Loaded);
+    assert_eq!(loaded.count(), 1);
+}
+
+/// Waits until the copy has the data of these nodes.
+async fn converged_shallow(cache: &Cache, zk: &Client, paths: &[String]) {
+    within(cache.ready()).await.unwrap();
+    for some in paths.chunks(200) {
+        let reads: Vec<_> = some.iter().map(|path| (path, zk.get(path).submit())).collect();
+        for (path, read) in reads {
+            let (data, stat) = read.await.unwrap();
+            let kept = cache.get(path).unwrap();
+            assert_eq!((kept.data, kept.stat.mzxid), (data, stat.mzxid), "{path}");
+        }
+    }
+}

@@ -41,6 +41,9 @@ pub(super) struct Dirty {
 impl Dirty {
     /// Of a node of which nothing is known.
     pub(super) const NEW: Self = Self { node: true, children: true, alone: false };
+
+    /// Of a node that has changed, in a tree of which every change is told.
+    pub(super) const CHANGED: Self = Self { node: true, children: false, alone: false };
 }
 
 /// Reads under way, in one or more requests.

@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     convert::Infallible,
     future::{Future, poll_fn},
+    mem,
     pin::pin,
     sync::Arc,
     task::Poll,
@@ -23,7 +24,7 @@ use crate::{
     carry::{published::SessionState, session::Session},
     error::{ReadError, SessionEnd},
     request::client::Client,
-    watch::{Queued, WatchEnd},
+    watch::{Queued, Resync, WatchEnd},
 };
 
 /// Pause before asking again for a watch that a server has refused.
@@ -36,6 +37,8 @@ pub(super) struct Work<'a> {
     /// What is to be read, parents before their children.
     pub(super) dirty: BTreeMap<Arc<str>, Dirty>,
     pub(super) flight: Flight,
+    /// What has happened since the first of the reads under way was submitted.
+    meanwhile: Meanwhile,
     /// During a full read: the nodes of the copy that have not been found so far.
     pub(super) loading: Option<BTreeSet<Arc<str>>>,
     /// What a server has refused, by path.
@@ -44,11 +47,41 @@ pub(super) struct Work<'a> {
     pub(super) answered: bool,
 }
 
+/// Changes while reads are under way.
+#[derive(Default)]
+struct Meanwhile {
+    changed: BTreeSet<Arc<str>>,
+    /// Bytes of `changed`, about.
+    len: usize,
+    /// Why everything has to be read anew.
+    resync: Option<Resync>,
+}
+
+/// Limit on the bytes of changes while reads are under way. More are left in the watch's queue, which tells of a gap when
+/// it is full.
+const MEANWHILE_LEN_MAX: usize = 8 << 20;
+
+/// Bytes of a change beside its path.
+const CHANGE_LEN: usize = 64;
+
+impl Meanwhile {
+    const fn has_room(&self) -> bool {
+        self.len < MEANWHILE_LEN_MAX && self.resync.is_none()
+    }
+
+    fn note(&mut self, path: Arc<str>) {
+        let len = path.len().saturating_add(CHANGE_LEN);
+        if self.changed.insert(path) {
+            self.len = self.len.saturating_add(len);
+        }
+    }
+}
+
 impl<'a> Work<'a> {
     pub(super) fn new(of: &'a CopyState, client: Client) -> Self {
         let (dirty, refused) = (BTreeMap::new(), BTreeMap::new());
-        let flight = Flight::new();
-        Self { of, client, dirty, flight, loading: None, refused, answered: false }
+        let (flight, meanwhile) = (Flight::new(), Meanwhile::default());
+        Self { of, client, dirty, flight, meanwhile, loading: None, refused, answered: false }
     }
 
     pub(super) async fn run(mut self) -> Stop {
@@ -130,8 +163,40 @@ impl<'a> Work<'a> {
     }
 
     fn take_news(&mut self, source: &mut Source) {
+        let Meanwhile { changed, resync, .. } = mem::take(&mut self.meanwhile);
+        changed.into_iter().for_each(|path| self.again(path, Dirty::CHANGED));
+        if let Some(resync) = resync {
+            self.note(Queued::Resync(resync), source);
+        }
         while let Some(news) = source.try_news() {
             self.note(news, source);
+        }
+    }
+
+    /// Takes events while reads are under way: reading everything may take long, and their queue is short.
+    ///
+    /// What has changed is read when all those reads have been answered. Meanwhile it may not have a parent in the copy.
+    fn hear_meanwhile(&mut self, source: &Source) {
+        if source.is_of_singles() {
+            return;
+        }
+        while self.meanwhile.has_room() {
+            match source.try_news() {
+                Some(Queued::Event(event)) => {
+                    let path = self.client.handle.chroot.relative(&event.path);
+                    let tells = event.kind != EventType::NODE_CHILDREN_CHANGED;
+                    if tells && self.of.scope.contains(&self.of.root, path) {
+                        self.meanwhile.note(path.into());
+                    }
+                }
+                Some(Queued::Resync(resync)) => {
+                    self.of.is_behind();
+                    // Whatever is still to be read will be read anew.
+                    self.meanwhile.resync = Some(resync);
+                    self.dirty.clear();
+                }
+                None => return,
+            }
         }
     }
 
@@ -171,9 +236,15 @@ impl<'a> Work<'a> {
     /// Reads the nodes that may have changed, and the nodes discovered by those reads.
     async fn read_dirty(&mut self, source: &mut Source) -> Result<(), Stop> {
         loop {
-            self.submit(source);
+            if self.meanwhile.resync.is_none() {
+                self.submit(source);
+            }
             let Some(reading) = self.flight.pop() else { break };
             self.finish(source, reading).await?;
+            self.hear_meanwhile(source);
+        }
+        if self.meanwhile.resync.is_some() {
+            return Ok(());
         }
         if let Some(unseen) = self.loading.take() {
             unseen.iter().for_each(|path| self.of.contents.remove(path));
