@@ -1,5 +1,7 @@
 //! Caches that read many nodes with few requests, and what happens meanwhile.
 
+use std::iter::{from_fn, successors};
+
 use bytes::BufMut as _;
 use zk_client::{Cache, CacheEvent, Client, CreateMode, OpCode};
 use zk_proto::ErrorCode;
@@ -172,24 +174,28 @@ async fn batch_with_too_long_a_reply_is_split(server: &Place) {
     }
 }
 
-/// The first batch holds the parent, the next one the child, and the first one fails as a whole.
+/// Of a chain of nodes, the first batch holds the upper ones, the next one those below, and the first one fails as a
+/// whole.
 #[test_with(on_each_release)]
 async fn child_read_before_its_parent_is_kept(server: &Place) {
     let (proxy, zk) = behind_proxy(server).await;
     let other = client(server).await;
     other.create("/c", b"").await.unwrap();
-    plant(&other, &numbered("/c/a", 4 * TOGETHER_MAX), b"").await;
+    plant(&other, &numbered("/c/", 4 * TOGETHER_MAX), b"").await;
     let cache = Cache::subtree(&zk, "/c").start().unwrap();
     within(cache.ready()).await.unwrap();
     let held = proxy.on(Match::notification().once()).hold();
     let _refused = refuse_together(&proxy, Match::reply(OpCode::MULTI_READ).once());
-    let mut paths = numbered("/c/b", TOGETHER_MAX - 1);
-    paths.extend(["/c/p", "/c/p/q", "/c/p/q/r"].map(str::to_owned));
-    plant(&other, &paths, b"").await;
+    let deeper = |path: &String| Some(format!("{path}/p"));
+    let chain: Vec<_> = successors(Some("/c/p".to_owned()), deeper).take(90).collect();
+    let multi = chain
+        .iter()
+        .fold(other.multi(), |multi, path| multi.create(path, b"", CreateMode::Persistent));
+    multi.await.unwrap().unwrap();
     other.sync("/").await.unwrap();
     within(held.fired()).await;
     held.release();
-    converged(&cache, &other, "/c", 9).await;
+    converged(&cache, &other, "/c", 99).await;
 }
 
 /// More than are kept for a listener.
@@ -222,8 +228,7 @@ async fn changes_during_a_long_read_do_not_repeat_it(server: &Place) {
         pause.release();
     }
     converged_shallow(&cache, &other, &paths).await;
-    let loaded =
-        std::iter::from_fn(|| events.try_next()).filter(|event| *event == CacheEvent::Loaded);
+    let loaded = from_fn(|| events.try_next()).filter(|event| *event == CacheEvent::Loaded);
     assert_eq!(loaded.count(), 1);
 }
 

@@ -146,9 +146,9 @@ impl Work<'_> {
                 self.refused.remove(path);
                 let is_root = *path == self.of.root;
                 if !is_root && !path::parent(path).is_some_and(|it| self.of.contents.has(it)) {
-                    // Its parent was created only after that read, of which there will be an event, or may not be read.
-                    if path::ancestors(path).skip(1).any(|above| self.dirty.contains_key(above)) {
-                        // Or is to be read once more.
+                    // Its parent was created only after that read, of which there will be an event, or may not be
+                    // read; or is to be read once more, and this behind it.
+                    if path::ancestors(path).skip(1).any(|above| self.is_to_be_read(above)) {
                         self.again(path.clone(), dirty);
                     }
                     return Ok(false);
@@ -210,6 +210,10 @@ impl Work<'_> {
             self.refused.remove(path);
         }
         self.of.contents.remove(path);
+    }
+
+    fn is_to_be_read(&self, path: &str) -> bool {
+        self.dirty.contains_key(path) || self.flight.reads(path)
     }
 
     /// Something is to be read, besides what already is.

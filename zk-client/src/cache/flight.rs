@@ -144,6 +144,16 @@ mod tests {
     }
 
     #[test]
+    fn node_is_being_read_until_its_answer() {
+        let mut flight = Flight::new();
+        let path: Arc<str> = "/a".into();
+        flight.begin(&path);
+        assert!(flight.reads("/a") && !flight.reads("/b"));
+        flight.end("/a");
+        assert!(!flight.reads("/a"));
+    }
+
+    #[test]
     fn long_replies_are_split_at_once() {
         let mut flight = Flight::new();
         flight.answered(32, 100);
