@@ -80,8 +80,12 @@ async fn clients_follow_membership_changes() {
         let id = follower.session().id();
         let mode = CreateMode::Ephemeral;
         let ephemeral = follower.create("/here", b"").mode(mode).await.unwrap();
-        let ((before, _), changed) = follower.config().watch().await.unwrap();
+        let ((before, stat), changed) = follower.config().watch().await.unwrap();
         assert_eq!(numbers(&before), [1, 2, 3]);
+        // In-process servers imitate that: the first leader begins with the version that is none of a change.
+        let first = before.version.unwrap();
+        assert_eq!((first, first.0 & 0xffff_ffff), (stat.mzxid, 0));
+        assert!(first.0 > 0 && stat.version == -1);
         assert!(before.members.iter().all(|member| member.votes));
 
         // It leaves, by the version that was read; an older version is refused, and so is an unauthorized client.

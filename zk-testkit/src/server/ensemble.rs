@@ -13,11 +13,11 @@ use super::{
     Config, Conn, Member,
     connection::Connection,
     member::Replica,
-    membership::{Membership, number},
+    membership::{FIRST_EPOCH, Membership, number},
     quirks,
     sessions::{Session, Sessions},
     tree::Tree,
-    txn::Committed,
+    txn::{Committed, Stamp},
 };
 
 /// How long a connection may stay without a session: `zookeeper.nio.sessionlessCnxnTimeout`.
@@ -92,7 +92,8 @@ impl Ensemble {
         let standalone = count == 1 && config.servers.is_empty();
         // A server on its own has the node, but nothing to say in it.
         let listed = if standalone { Vec::new() } else { membership.text().into_bytes() };
-        let tree = Tree::new(quirks::has_config(config.release).then(|| listed.into()));
+        let began = Stamp { zxid: FIRST_EPOCH, millis: config.epoch_millis, session: SessionId(0) };
+        let tree = Tree::new(quirks::has_config(config.release).then(|| listed.into()), began);
         let mixed = quirks::watches_mix(config.release);
         let replica = |member| Replica::new(number(member), tree.clone(), mixed, config.lag);
         let members = (0..count).map(replica).collect();

@@ -2,16 +2,19 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use zk_proto::{ErrorCode, Str, request::ReconfigRequest};
+use zk_proto::{ErrorCode, Str, Zxid, request::ReconfigRequest};
 
 use super::{java, server_line::ServerLine};
+
+/// What the first leader of an ensemble begins with, before any transaction.
+pub(super) const FIRST_EPOCH: Zxid = Zxid(1 << 32);
 
 /// The servers of an ensemble by their numbers. Some may be none of [`Ensemble`](super::Ensemble)'s members: they are out of
 /// reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Membership {
     servers: BTreeMap<i64, ServerLine>,
-    /// The transaction that made it so; 0 at first.
+    /// The transaction that made it so; at first that with which the first leader began.
     version: i64,
 }
 
@@ -24,7 +27,7 @@ impl Membership {
             servers =
                 (0..members).map(|member| (number(member), ServerLine::voter(member))).collect();
         }
-        Self { servers, version: 0 }
+        Self { servers, version: FIRST_EPOCH.0 }
     }
 
     /// As it stands in `/zookeeper/config`.
@@ -138,8 +141,6 @@ pub(super) fn number(member: usize) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use zk_proto::Zxid;
-
     use super::*;
 
     fn three() -> Membership {

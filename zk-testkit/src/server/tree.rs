@@ -55,8 +55,9 @@ pub(super) const CONFIG: &str = "/zookeeper/config";
 pub(super) const RESERVED: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", CONFIG];
 
 impl Tree {
-    /// The tree of a new server; `config` is what stands in the node of that name, if there is one.
-    pub(super) fn new(config: Option<Bytes>) -> Self {
+    /// The tree of a new server; `config` is what stands in the node of that name, if there is one, since its ensemble
+    /// `began` to have leaders.
+    pub(super) fn new(config: Option<Bytes>, began: Stamp) -> Self {
         let stamp = Stamp { zxid: Zxid(0), millis: 0, session: SessionId(0) };
         let empty = || Some(Bytes::new());
         let node = || Node::new(empty(), open_acl(), NodeKind::Persistent, stamp);
@@ -71,6 +72,7 @@ impl Tree {
             if !listed.is_empty() {
                 config.data = Some(listed);
                 config.version = -1;
+                (config.mzxid, config.mtime) = (began.zxid, began.millis);
             }
             config.set_acl([Acl::world_readable()].into_iter().collect());
             config.aversion = -1;

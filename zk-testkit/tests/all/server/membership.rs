@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio::net::TcpStream;
-use zk_client::{Client, ConnectOptions, Rejection, WriteError};
+use zk_client::{Client, ConnectOptions, Rejection, WriteError, Zxid};
 use zk_testkit::server::{Config, Listening, Member};
 
 use crate::support::within_limit;
@@ -40,6 +40,22 @@ fn leader(server: &Listening) -> Member {
 /// What the configuration calls a member that was there from the start.
 fn number(member: Member) -> i64 {
     i64::try_from(member.0).unwrap() + 1
+}
+
+/// Before its first leader an ensemble's configuration has no version; it takes the first transaction of that leader.
+#[tokio::test]
+async fn first_leader_gives_config_its_version() {
+    let server = ensemble().await;
+    for member in 0..3 {
+        let (config, stat) = admin_of(&server, Member(member)).await.config().await.unwrap();
+        assert_eq!((config.version, stat.mzxid), (Some(Zxid(1 << 32)), Zxid(1 << 32)));
+        assert!(stat.mtime > 0);
+    }
+    // Those who come later leave it as it is.
+    let before = leader(&server);
+    server.with(|ensemble, now| ensemble.stop(now, before));
+    let zk = admin_of(&server, Member((before.0 + 1) % 3)).await;
+    assert_eq!(zk.config().await.unwrap().0.version, Some(Zxid(1 << 32)));
 }
 
 #[tokio::test]
