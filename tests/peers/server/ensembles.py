@@ -132,6 +132,7 @@ class Ensemble:
             if self.process.returncode is None:
                 self.process.kill()
             await self.process.wait()
+            self.scratch.cleanup()
         self.process = None
         self.members = {}
 
