@@ -25,8 +25,9 @@ public class ZooKeeperServerEmbeddedAdapter implements ZooKeeperMainFace {
             if (QuorumPeerConfig.isReconfigEnabled()) {
                 properties.setProperty("reconfigEnabled", "true");
             }
-            Path settings = Path.of(properties.getProperty("dataDir"), "zoo.cfg");
-            Files.write(settings, lines(properties));
+            // As servers do that begin with a directory that is not there.
+            Path data = Files.createDirectories(Path.of(properties.getProperty("dataDir")));
+            Path settings = Files.write(data.resolve("zoo.cfg"), lines(properties));
             List<String> command = new ArrayList<>(List.of(System.getenv("ZK_MEMBER"), "start-foreground"));
             System.getProperties().forEach((name, value) -> {
                 if (name.toString().matches("(zookeeper|readonlymode|znode)\\..*")) {
