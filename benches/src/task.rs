@@ -11,12 +11,15 @@ pub struct Task {
     #[arg(long)]
     pub server: String,
     /// How many requests are under way at all times; contenders of a hand-off; sessions that idle; watches; waiters;
-    /// tasks of cohorts.
+    /// tasks of cohorts; nodes of a cache.
     #[arg(long, default_value_t = 1)]
     pub in_flight: usize,
     /// Over how many sessions waiters are spread, or how many cohorts there are.
     #[arg(long, default_value_t = 1)]
     pub sessions: usize,
+    /// How many children each node of a cache has; without it, all nodes are children of one.
+    #[arg(long)]
+    pub children: Option<usize>,
     /// Bytes of data that are read or written.
     #[arg(long, default_value_t = 128)]
     pub payload: usize,
@@ -69,12 +72,14 @@ pub enum Workload {
     Waiters,
     /// Tasks take a lock in turn, those of a session on one node: having had it once is one operation.
     Cohort,
+    /// Follow so many nodes: having one is an operation. Beside as many gets, and then some changes, one at a time.
+    Cache,
 }
 
 impl Workload {
     /// Whether only our client has what it takes.
     pub(crate) const fn is_ours_alone(self) -> bool {
-        matches!(self, Self::FanOut | Self::Reconnect | Self::Waiters | Self::Cohort)
+        matches!(self, Self::FanOut | Self::Reconnect | Self::Waiters | Self::Cohort | Self::Cache)
     }
 }
 

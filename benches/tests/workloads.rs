@@ -161,3 +161,20 @@ fn cohort_handover_sends_no_request() {
         assert!(two["requests_seen"].as_u64().unwrap() > requests, "{two}");
     }
 }
+
+#[test]
+fn cache_costs_a_read_for_each_node_and_change() {
+    let server = Server::start("testkit");
+    for shape in ["", " --children 5"] {
+        let report = server.measure("ours", &format!("cache --in-flight 1000 --payload 10{shape}"));
+        expect(&report, "operations", 1000);
+        // Up to 32 reads in each, and fewer in the first ones; in a tree, inner nodes are listed, too.
+        let requests = report["requests_seen"].as_u64().unwrap();
+        assert!((32..=110).contains(&requests), "{report}");
+        assert_eq!(
+            report["requests_per_change"].as_f64(),
+            Some(2.0),
+            "a write and a read: {report}"
+        );
+    }
+}

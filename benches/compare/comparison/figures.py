@@ -14,6 +14,11 @@ BESIDES = {
     "peak_kib_grown_meanwhile": "peak grown meanwhile, KiB",
     "longest_silence_ms": "longest silence of a session, ms",
     "cpu_share": "share of a core",
+    "times_gets": "time to follow, of that of as many gets",
+    "bytes_per_node": "path, data and metadata of a node, bytes",
+    "resident_per_node": "resident memory per node, bytes",
+    "requests_per_change": "requests for a change, the writer's among them",
+    "us_per_change": "from a write to its event, µs",
 }
 # In a run in which allocations are counted.
 COUNTS = {
@@ -21,11 +26,13 @@ COUNTS = {
     "heap_per_session": "heap per session, bytes",
     "heap_per_watch": "heap per watch, bytes",
     "heap_per_waiter": "heap per waiter, bytes",
+    "heap_per_node": "heap per node, bytes",
 }
 # Workloads whose operations are as many as allocations are to be told of.
 PER_OPERATION = ("get", "set")
 # Workloads that say more than others, and of which.
 TELLING = {"idle": ("longest_silence_ms", "cpu_share"), "cohort": ("requests_seen",),
+           "cache": ("times_gets", "requests_seen", "bytes_per_node", "resident_per_node", "requests_per_change", "us_per_change"),
            "reconnect": ("requests_seen", "resident_kib_grown", "peak_kib_grown_meanwhile"),
            "waiters": ("seconds_to_form", "requests_to_form", "requests_seen", "resident_kib_grown")}
 

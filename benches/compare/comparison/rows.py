@@ -41,11 +41,14 @@ LOCKS = ["null", "null-tokio", "ours", "kezhuw", "go", "curator", "kazoo"]
 # The floor of these is on tokio in any case.
 HAND_OFFS = [name for name in LOCKS if name != "null-tokio"]
 OURS = ["ours"]
+# We come first: our program makes the nodes that all of them follow.
+CACHES = ["ours", "curator", "kazoo"]
 # Those whose program knows every workload.
 RUSTY = ["null", "ours", *RUST]
 TASKS = (1, 8, 64, 512)
 LINES = (100, 1_000, 10_000)
 WATCHES = (1_000, 10_000, 100_000)
+NODES = (10_000, 100_000, 1_000_000)
 
 
 def rows():
@@ -101,6 +104,12 @@ def ours_alone():
         title = f"{count:,}".replace(",", " ")
         yield Row(f"waiters-{count}", f"3.9: {title} waiters on one lock, over 16 sessions", "3.9",
                   at_once("waiters", count, "--sessions", "16"), OURS, rounds=1, patience=1800, counted=True)
+    for count in NODES:
+        title = f"{count:,}".replace(",", " ")
+        for shape, more in (("flat", []), ("tree", ["--children", "10"])):
+            yield Row(f"cache-{shape}-{count}", f"3.9: a cache of {title} nodes, {'ten children each' if more else 'all below one'}", "3.9",
+                      at_once("cache", count, "--payload", "100", *more), CACHES if count < max(NODES) else OURS,
+                      rounds=3, patience=1800, counted=True)
     for cohorts in (1, 2):
         yield Row(f"cohort-{cohorts}", f"3.9: 64 tasks in {cohorts} cohort{'s' * (cohorts > 1)}", "3.9",
                   at_once("cohort", 64, "--sessions", str(cohorts)), OURS)

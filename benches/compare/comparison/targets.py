@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from comparison.figures import number
-from comparison.rows import TASKS
+from comparison.rows import NODES, TASKS
 
 RUN = "`benches/compare/run.py --only '{}'`"
 # Of 10 s, a client lets a third pass before it asks whether the server is still there.
@@ -86,6 +86,7 @@ def targets(results, codec, growth):
     yield never_falls(results)
     yield from idle(results)
     yield from restored(results)
+    yield from followed(results)
     yield from codec
     yield from growth
 
@@ -121,6 +122,18 @@ def restored(results):
     measured = f"{ours.cpu:.2f} µs each, {number(requests)} requests, peak {number(peak)} KiB higher"
     met = requests is not None and requests <= 1_100 and peak is not None and peak <= 64 << 10
     yield Target(what, "one pass, less than 64 MiB", measured, met, RUN.format(key))
+
+
+def followed(results):
+    """Beside as many gets of the same server, and beside what has to be kept."""
+    for count in NODES:
+        for shape in ("flat", "tree"):
+            key, what = f"cache-{shape}-{count}", f"cache of {count:,} nodes, {shape}".replace(",", " ")
+            ours = results.of(key)
+            yield bound(what + ", time to follow", "at most 1.5 x as many gets", key, ours and ours.median("times_gets"), 1.5, " x")
+            kept = ours and ours.median("bytes_per_node")
+            yield bound(what + ", memory of a node", "1.2 x path, data and metadata, and 100 bytes", key,
+                        kept and ours.median("resident_per_node"), kept and 1.2 * kept + 100, " bytes")
 
 
 def table(all_targets):

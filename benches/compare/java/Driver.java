@@ -9,6 +9,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.cache.CuratorCache;
+import org.apache.curator.framework.recipes.cache.CuratorCacheListener;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.retry.RetryForever;
 import org.apache.zookeeper.CreateMode;
@@ -34,6 +36,8 @@ public final class Driver {
     private final int inFlight;
     private final String path;
     private final byte[] data;
+    private CuratorCache followed;
+    private long heapBefore;
 
     private interface Step {
         void take() throws Exception;
@@ -126,6 +130,7 @@ public final class Driver {
         }
         long grown = 0;
         Object[] kept = null;
+        boolean once = false;
         java.util.function.Consumer<Phase> measured;
         switch (workload + (curator ? " of curator" : "")) {
             case "get", "set" -> measured = phase -> quietly(() -> requests(phase, client));
@@ -162,13 +167,17 @@ public final class Driver {
                     phase.done.set(inFlight);
                 });
             }
+            case "cache of curator" -> {
+                once = true;
+                measured = phase -> quietly(() -> follow(phase));
+            }
             default -> {
                 System.err.println("not with " + (curator ? "curator: " : "java: ") + workload);
                 Runtime.getRuntime().halt(1);
                 return;
             }
         }
-        if (kept == null) {
+        if (kept == null && !once) {
             measured.accept(new Phase(Double.parseDouble(task.getOrDefault("warm-up", "1")), 0));
         }
         Phase phase = new Phase(Double.parseDouble(task.getOrDefault("seconds", "3")),
@@ -179,13 +188,41 @@ public final class Driver {
         double elapsed = (System.nanoTime() - begun) / 1e9;
         cpu = processor() - cpu;
         long done = phase.done.get();
+        long perNode = followed == null ? 0 : (heap() - heapBefore) / Math.max(done, 1);
         System.out.println(String.format(Locale.ROOT,
                 "{\"client\":\"%s\",\"workload\":\"%s\",\"in_flight\":%d,\"payload\":%d,\"operations\":%d,\"seconds\":%f,"
-                        + "\"ops_per_second\":%f,\"cpu_us_per_op\":%f,\"cpu_share\":%f,\"resident_kib\":%d,\"peak_kib\":%d%s%s}",
+                        + "\"ops_per_second\":%f,\"cpu_us_per_op\":%f,\"cpu_share\":%f,\"resident_kib\":%d,\"peak_kib\":%d%s%s%s}",
                 curator ? "curator" : "java", workload, inFlight, data.length, done, elapsed, done / elapsed,
                 cpu * 1e6 / Math.max(done, 1), cpu / elapsed, status("VmRSS:"), status("VmHWM:"),
-                kept == null ? "" : ",\"resident_kib_grown\":" + grown, phase.percentiles()));
+                kept == null ? "" : ",\"resident_kib_grown\":" + grown,
+                perNode == 0 ? "" : ",\"heap_per_node\":" + perNode, phase.percentiles()));
         System.out.flush();
+    }
+
+    /** Follows the nodes that our own client's program has made. */
+    private void follow(Phase phase) throws Exception {
+        String shape = task.containsKey("children") ? "tree-" + task.get("children") : "flat";
+        String root = "/bench-" + shape + "-" + data.length + "-" + inFlight;
+        CuratorFramework client = framework();
+        if (client.checkExists().forPath(root) == null) {
+            throw new IllegalStateException("there are no such nodes yet: ours makes them");
+        }
+        long before = heap();
+        CountDownLatch ready = new CountDownLatch(1);
+        CuratorCache cache = CuratorCache.build(client, root);
+        cache.listenable().addListener(CuratorCacheListener.builder().forInitialized(ready::countDown).build());
+        cache.start();
+        ready.await();
+        phase.done.set(cache.size() - 1);
+        followed = cache;
+        heapBefore = before;
+    }
+
+    /** Bytes that are in use once everything else has been collected. */
+    private static long heap() {
+        System.gc();
+        Runtime runtime = Runtime.getRuntime();
+        return runtime.totalMemory() - runtime.freeMemory();
     }
 
     private static void quietly(Step step) {

@@ -11,6 +11,7 @@ import time
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError
+from kazoo.recipe.cache import TreeCache, TreeEvent
 
 LOCK = "/bench-lock"
 logging.disable(logging.CRITICAL)
@@ -23,6 +24,7 @@ class Task:
     warm_up = 1.0
     operations = 0
     unawaited = False
+    children = 0
 
     def __init__(self, arguments):
         self.workload = arguments.pop(0)
@@ -116,6 +118,33 @@ def hand_off(phase, clients):
         thread.join()
 
 
+def cached(task, client, report):
+    """Follows the nodes that our own client's program has made."""
+    shape = "tree-%d" % task.children if task.children else "flat"
+    root = "/bench-%s-%d-%d" % (shape, task.payload, task.in_flight)
+    if not client.exists(root):
+        sys.exit("there are no such nodes yet: ours makes them")
+    ready, nodes = threading.Event(), set()
+
+    def heard(event):
+        if event.event_type == TreeEvent.INITIALIZED:
+            ready.set()
+        elif event.event_type == TreeEvent.NODE_ADDED:
+            nodes.add(event.event_data.path)
+
+    cache = TreeCache(client, root)
+    cache.listen(heard)
+
+    def run(phase):
+        before = status("VmRSS:")
+        cache.start()
+        ready.wait()
+        phase.done = len(nodes) - 1
+        report["resident_per_node"] = (status("VmRSS:") - before) * 1024 / max(phase.done, 1)
+
+    return run
+
+
 def main():
     task = Task(sys.argv[1:])
     client = connect(task)
@@ -165,10 +194,12 @@ def main():
             time.sleep(max(0, phase.end - time.monotonic()))
             phase.done = len(clients)
             report["resident_kib_grown"] = status("VmRSS:") - before
+    elif task.workload == "cache":
+        run = cached(task, client, report)
     else:
         sys.exit("not with kazoo: " + task.workload)
 
-    if task.workload != "idle":
+    if task.workload not in ("idle", "cache"):
         run(Phase(task, task.warm_up, 0))
     phase = Phase(task, task.seconds, task.operations)
     cpu, begun = processor(), time.monotonic()

@@ -6,8 +6,10 @@
 //! | `breakable` | connections that are cut from outside |
 //! | `waiters` | thousands in one line |
 //! | `cohorts` | tasks that pass a lock on within their process |
+//! | `caches` | following many nodes |
 
 mod breakable;
+mod caches;
 mod cohorts;
 mod waiters;
 mod watches;
@@ -38,6 +40,7 @@ pub fn measure(task: &Task) -> Result<Report, Failure> {
         Workload::Reconnect => drive::on_runtime(task, watches::reconnect(task.clone())),
         Workload::Waiters => drive::on_runtime(task, waiters::waiters(task.clone())),
         Workload::Cohort => drive::on_runtime(task, cohorts::cohorts(task.clone())),
+        Workload::Cache => drive::on_runtime(task, caches::caches(task.clone())),
         _ => drive::measure::<Ours>(task),
     }
 }
