@@ -222,7 +222,7 @@ impl Growing {
 }
 
 /// What is made when it is first needed: most programs use few operations. The last place is for all that are unknown.
-struct Table<T>(Box<[OnceLock<T>]>);
+struct Table<T>(Box<[OnceLock<Box<T>>]>);
 
 impl<T> Table<T> {
     fn of(len: usize) -> Self {
@@ -230,6 +230,6 @@ impl<T> Table<T> {
     }
 
     fn get(&self, place: Option<usize>, make: impl FnOnce() -> T) -> &T {
-        self.0[place.unwrap_or(self.0.len() - 1)].get_or_init(make)
+        self.0[place.unwrap_or(self.0.len() - 1)].get_or_init(|| Box::new(make()))
     }
 }
