@@ -24,11 +24,11 @@ const BATCHES: usize = 20;
 const REQUESTS: u64 = (TOGETHER * BATCHES) as u64;
 
 /// Bound on all of it; what is stuck is a failure and not a hang.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// TCP, with a count of the calls that have read or written something.
 #[derive(Clone, Default)]
-struct Counted(Arc<AtomicU64>);
+pub(crate) struct Counted(pub(crate) Arc<AtomicU64>);
 
 impl Connect for Counted {
     fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
