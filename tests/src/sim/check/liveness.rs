@@ -103,9 +103,11 @@ impl Checker {
     }
 
     /// Clients that want a connection now and have none. One whose session is over gets another when its work under
-    /// the old one has come to an end.
-    pub(crate) fn unconnected(&self) -> Vec<u32> {
+    /// the old one has come to an end. With the number of their connections so far: on old servers each operation that
+    /// these do not know costs one.
+    pub(crate) fn unconnected(&self) -> Vec<(u32, Option<u64>)> {
         let state = |client: &u32| self.promises.sessions.get(client).map(Session::state);
+        let epoch = |client: &u32| self.promises.sessions.get(client).map(Session::epoch);
         let content = |client: &u32| {
             self.promises.keepers.contains(client)
                 || matches!(
@@ -113,14 +115,15 @@ impl Checker {
                     Some(SessionState::Connected { .. } | SessionState::Ended(_))
                 )
         };
-        (0..self.options.clients).filter(|client| !content(client)).collect()
+        let clients = (0..self.options.clients).filter(|client| !content(client));
+        clients.map(|client| (client, epoch(&client))).collect()
     }
 
     /// Everything has been well for long enough: all are back. One that was not there at two looks was not
-    /// just between one session and the next.
-    pub(crate) fn check_connected(&mut self, missed_before: &[u32]) {
-        for client in self.unconnected() {
-            if missed_before.contains(&client) {
+    /// just between one session, or connection, and the next.
+    pub(crate) fn check_connected(&mut self, missed_before: &[(u32, Option<u64>)]) {
+        for (client, epoch) in self.unconnected() {
+            if missed_before.contains(&(client, epoch)) {
                 let state = self.promises.sessions.get(&client).map(Session::state);
                 self.violated("L1", format!("c{client} is not back: {state:?}"));
             }
