@@ -46,6 +46,12 @@ const TURNS_PER_POLL: usize = 16;
 /// worth a separate write.
 const ANSWERS_MIN: usize = 20;
 
+/// Requests in flight from which on a server without work is given some before all of its replies have been delivered.
+const LOCKSTEP_MIN: usize = 8;
+
+/// The part of the replies that is delivered before that: one in so many.
+const LOCKSTEP_PART: usize = 16;
+
 /// Commands taken per turn: enough to fill a write, few enough not to delay replies.
 const COMMANDS_PER_TURN: usize = 1024;
 
@@ -305,11 +311,23 @@ impl Driver {
             self.link.poll_read(cx, session.inbound_with_room())
         };
         match read {
-            Poll::Ready(Ok(())) => session.received(now),
+            Poll::Ready(Ok(())) => {
+                session.received(now);
+                self.leave_lockstep();
+            }
             Poll::Ready(Err(why)) => session.hung_up(now, why.into()),
             Poll::Pending => return false,
         }
         true
+    }
+
+    /// A server that has answered everything sleeps until the next request. The callers of the first replies submit one
+    /// soon, and while it wakes the server, the other replies are delivered.
+    fn leave_lockstep(&mut self) {
+        let (unanswered, _) = self.parts.session.load();
+        if unanswered == 0 && self.under_way >= LOCKSTEP_MIN {
+            self.answers = self.answers.min(self.under_way / LOCKSTEP_PART).max(1);
+        }
     }
 
     fn advance_probe(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
