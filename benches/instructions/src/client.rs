@@ -12,9 +12,11 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     runtime::{Builder, Runtime},
 };
-use zk_client::{BoxFuture, Client, Connect, ConnectOptions, ReadError, Transport, WriteError};
+use zk_client::{
+    BoxFuture, Client, Connect, ConnectOptions, ReadError, Transport, Watch, WriteError,
+};
 use zk_proto::{
-    ErrorCode, OpCode, Stat, Text, Xid, Zxid,
+    ErrorCode, EventType, OpCode, Stat, Text, Xid, Zxid,
     frame::{ReplyHeader, encode_frame, encode_frame_with},
     jute::{Decode as _, Encode, Reader},
     request::{Create2Response, MultiResponse, MultiResult, SetDataResponse},
@@ -22,7 +24,7 @@ use zk_proto::{
 
 use crate::{
     Piece,
-    session::{body, greeting},
+    session::{body, events, greeting, path},
 };
 
 /// Reads that are under way together.
@@ -52,12 +54,15 @@ struct Echo {
     greeted: bool,
     answer: Answer,
     answers: BytesMut,
+    /// What there is to tell by the time of a sync; made for the first one.
+    events: BytesMut,
     reader: Option<Waker>,
 }
 
 impl Echo {
     fn new(answer: Answer) -> Self {
-        Self { greeted: false, answer, answers: BytesMut::with_capacity(1 << 20), reader: None }
+        let (answers, events) = (BytesMut::with_capacity(1 << 20), BytesMut::new());
+        Self { greeted: false, answer, answers, events, reader: None }
     }
 
     /// Answers a frame, which has been written whole.
@@ -71,6 +76,12 @@ impl Echo {
         let mut reader = Reader::new(&frame);
         let xid = Xid::decode(&mut reader).map_err(io::Error::other)?;
         let op = OpCode::decode(&mut reader).map_err(io::Error::other)?;
+        if op == OpCode::SYNC {
+            if self.events.is_empty() {
+                self.events = events(IN_FLIGHT);
+            }
+            self.answers.extend_from_slice(&self.events);
+        }
         encode_frame_with(&mut self.answers, |out| {
             ReplyHeader { xid, zxid: Zxid(1), err: ErrorCode::OK }.encode(out);
             (self.answer)(op, reader, out);
@@ -149,6 +160,24 @@ async fn reads(client: &Client) -> Result<(), ReadError> {
     Ok(())
 }
 
+/// Watches as many nodes.
+async fn watches(client: &Client) -> Result<Vec<Watch>, ReadError> {
+    let mut watches = Vec::new();
+    for number in 0..IN_FLIGHT {
+        watches.push(client.get(&path(number)).watch().await?.1);
+    }
+    Ok(watches)
+}
+
+/// Hears of a change of each.
+async fn hear(client: &Client, watches: Vec<Watch>) -> Result<(), ReadError> {
+    client.sync("/a").await?;
+    for watch in watches {
+        assert_eq!(watch.await.expect("the session goes on").kind, EventType::NODE_DATA_CHANGED);
+    }
+    Ok(())
+}
+
 /// Creates and deletes a node, each under way together with others.
 async fn creates_and_deletes(client: &Client) -> Result<(), WriteError> {
     let creates: Vec<_> = (0..IN_FLIGHT).map(|_| client.create(NODE, b"data").submit()).collect();
@@ -173,7 +202,7 @@ fn created() -> Answer {
     })
 }
 
-/// Answers reads with data, and writes of several nodes with as many metadata.
+/// Answers reads with data, writes of several nodes with as many metadata, and a sync.
 fn answers() -> Answer {
     let (mut data, mut results) = (BytesMut::new(), BytesMut::new());
     body().encode(&mut data);
@@ -182,6 +211,7 @@ fn answers() -> Answer {
     Box::new(move |op, _, out| match op {
         OpCode::GET_DATA => out.extend_from_slice(&data),
         OpCode::MULTI => out.extend_from_slice(&results),
+        OpCode::SYNC => Text::from("/a").encode(out),
         _ => {}
     })
 }
@@ -210,6 +240,16 @@ pub(crate) fn pieces() -> Vec<Piece> {
         runtime.block_on(reads(&client)).expect("whoever is asked answers");
         move || runtime.block_on(reads(&client)).expect("whoever is asked answers")
     });
+    let fired = Piece::new("client: an event of a watch, of 256", IN_FLIGHT, || {
+        let (runtime, client) = connected(answers);
+        let watches = || runtime.block_on(watches(&client)).expect("whoever is asked answers");
+        runtime.block_on(hear(&client, watches())).expect("whoever is asked answers");
+        let mut watched = Some(watches());
+        move || {
+            let watched = watched.take().expect("it is done once");
+            runtime.block_on(hear(&client, watched)).expect("whoever is asked answers");
+        }
+    });
     let multis = Piece::new("client: a multi of 16 setData, of 256 in flight", IN_FLIGHT, || {
         let (runtime, client) = connected(answers);
         runtime.block_on(writes(&client)).expect("whoever is asked answers");
@@ -232,5 +272,5 @@ pub(crate) fn pieces() -> Vec<Piece> {
             }));
         }
     });
-    vec![gets, multis, creates, connects]
+    vec![gets, fired, multis, creates, connects]
 }

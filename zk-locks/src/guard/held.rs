@@ -275,3 +275,25 @@ impl Drop for Keeping {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_counts_until_it_has_stopped() {
+        let known = watch::Sender::new(Known::default());
+        let (first, second) = (Working::begin(&known), Working::begin(&known));
+        let mut heard = known.subscribe();
+        drop(first);
+        assert_eq!(known.borrow().working, 1);
+        known.send_if_modified(|known| {
+            known.is_lost = true;
+            false
+        });
+        assert!(!heard.has_changed().unwrap(), "it goes on");
+        drop(second);
+        assert!(heard.has_changed().unwrap(), "the last one has stopped");
+        assert_eq!(heard.borrow_and_update().working, 0);
+    }
+}

@@ -227,6 +227,7 @@ impl<R, W: Watcher> Session<R, W> {
             debug_assert!(ends, "every pause ends");
             debug_assert!(up || !self.in_flight.has_sent(), "sent requests need a connection");
             debug_assert!(self.phase.has_stream() || self.link.outbound.is_empty());
+            debug_assert_eq!(self.server().is_some(), self.phase.has_link(), "server iff link");
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Watch events from servers.
 
-use alloc::{format, sync::Arc};
+use alloc::format;
 
 use bytes::Bytes;
 
-use super::{notice::NodeEvent, subscribers::Watcher};
+use super::subscribers::Watcher;
 use crate::{
     data::{EventType, Zxid},
     jute::{Decode, Reader},
@@ -37,31 +37,28 @@ impl<R, W: Watcher> Session<R, W> {
             let why = format!("event about a path of {} bytes that is no text", path.len());
             return Err(Broken::Link(LinkError::Protocol(why)));
         }
-        let event = NodeEvent {
-            kind: event.kind,
-            path: Arc::from(&*event.path.lossy()),
-            zxid: (zxid.0 > 0).then_some(zxid),
-        };
-        self.fire(now, &event);
+        let zxid = (zxid.0 > 0).then_some(zxid);
+        self.fire(now, event.kind, &event.path.lossy(), zxid);
         Ok(())
     }
 
     /// Delivers an event to all watchers concerned.
-    fn fire(&mut self, now: Time, event: &NodeEvent) {
-        if event.zxid.is_some() {
+    fn fire(&mut self, now: Time, kind: EventType, path: &str, zxid: Option<Zxid>) {
+        if zxid.is_some() {
             self.server_watches.event_had_zxid();
         }
         let outputs = &mut self.outputs;
         let mut notify = |watcher, notice| outputs.push_back(Output::Watch { watcher, notice });
-        self.registry.fire(event, &mut notify);
-        let of_child = matches!(event.kind, EventType::NODE_CREATED | EventType::NODE_DELETED);
-        let parent = path::parent(&event.path).filter(|_| of_child && event.zxid.is_none());
+        self.registry.fire(kind, path, zxid, &mut notify);
+        if !self.server_watches.is_any() {
+            return;
+        }
+        let of_child = matches!(kind, EventType::NODE_CREATED | EventType::NODE_DELETED);
+        let parent = path::parent(path).filter(|_| of_child && zxid.is_none());
         if let Some(parent) = parent.filter(|parent| self.server_watches.at(parent).recursive) {
             // Before 3.9 the recursive watch has replaced every other one on that path.
-            let kind = EventType::NODE_CHILDREN_CHANGED;
-            let children = NodeEvent { kind, path: Arc::from(parent), zxid: None };
-            self.registry.fire(&children, notify);
+            self.registry.fire(EventType::NODE_CHILDREN_CHANGED, parent, None, notify);
         }
-        self.remove_unwatched(now, &event.path);
+        self.remove_unwatched(now, path);
     }
 }

@@ -10,7 +10,10 @@ use super::{
     server_side::Modes,
     subscribers::{Subscribers, Watcher},
 };
-use crate::{data::EventType, path};
+use crate::{
+    data::{EventType, Zxid},
+    path,
+};
 
 /// Paths are those of the server, without regard to any chroot. Ordered, so that the requests after a reconnect are
 /// deterministic. A session without watches keeps no room for them.
@@ -37,32 +40,41 @@ impl<W: Watcher> Registry<W> {
     }
 
     /// Delivers an event to all watchers concerned. One-shot watches are gone afterwards.
-    pub(crate) fn fire(&mut self, event: &NodeEvent, mut notify: impl FnMut(W, WatchNotice)) {
-        let one_shot: &[Kind] = match event.kind {
+    pub(crate) fn fire(
+        &mut self,
+        kind: EventType,
+        path: &str,
+        zxid: Option<Zxid>,
+        mut notify: impl FnMut(W, WatchNotice),
+    ) {
+        let one_shot: &[Kind] = match kind {
             EventType::NODE_CREATED | EventType::NODE_DATA_CHANGED => &[Kind::Data, Kind::Exist],
             EventType::NODE_DELETED => &[Kind::Data, Kind::Exist, Kind::Child],
             EventType::NODE_CHILDREN_CHANGED => &[Kind::Child],
             _ => return,
         };
         let Some(paths) = &mut self.0 else { return };
-        let notice = WatchNotice::Event(event.clone());
+        // The path that a watch was registered with, where there is one: it needs no memory.
+        let mut shared = None;
+        let event =
+            |path: &Arc<str>| WatchNotice::Event(NodeEvent { kind, path: path.clone(), zxid });
         for &kind in one_shot {
-            let subscribers = paths.of_mut(kind).remove(&event.path);
-            for watcher in subscribers.unwrap_or_default() {
-                notify(watcher, notice.clone());
-            }
+            let Some((path, subscribers)) = paths.of_mut(kind).remove_entry(path) else { continue };
+            let path = shared.get_or_insert(path);
+            subscribers.into_iter().for_each(|watcher| notify(watcher, event(path)));
         }
-        for watcher in self.at(Kind::Persistent, &event.path) {
-            notify(watcher.clone(), notice.clone());
+        if let Some((path, subscribers)) = paths.persistent.get_key_value(path) {
+            let path = shared.get_or_insert_with(|| path.clone());
+            subscribers.as_slice().iter().for_each(|watcher| notify(watcher.clone(), event(path)));
         }
         // Sets of children do not concern recursive watches: such an event belongs to another watch
         // of this connection (ZOOKEEPER-4475).
-        if event.kind != EventType::NODE_CHILDREN_CHANGED {
-            for watcher in
-                path::ancestors(&event.path).flat_map(|path| self.at(Kind::Recursive, path))
-            {
-                notify(watcher.clone(), notice.clone());
-            }
+        if paths.recursive.is_empty() || kind == EventType::NODE_CHILDREN_CHANGED {
+            return;
+        }
+        let subscribers = path::ancestors(path).filter_map(|path| paths.recursive.get(path));
+        for watcher in subscribers.flat_map(Subscribers::as_slice) {
+            notify(watcher.clone(), event(shared.get_or_insert_with(|| path.into())));
         }
     }
 
@@ -180,10 +192,6 @@ mod tests {
 
     use super::*;
 
-    fn event(kind: EventType, path: &str) -> NodeEvent {
-        NodeEvent { kind, path: path.into(), zxid: None }
-    }
-
     /// Fires one event at a registry that has one watcher of each kind on `watched`.
     #[track_caller]
     fn check(kind: EventType, at: &str, watched: &str, fired: &[&str], kept: &[&str]) {
@@ -198,7 +206,10 @@ mod tests {
             registry.register(kind, watched.into(), String::from(name));
         }
         let mut told = Vec::new();
-        registry.fire(&event(kind, at), |watcher, _| told.push(watcher));
+        registry.fire(kind, at, None, |watcher, notice| {
+            assert_eq!(notice, WatchNotice::Event(NodeEvent { kind, path: at.into(), zxid: None }));
+            told.push(watcher);
+        });
         assert_eq!(told, fired);
         assert_eq!(registry.take_all().collect::<Vec<_>>(), kept);
     }

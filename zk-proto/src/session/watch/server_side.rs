@@ -48,6 +48,10 @@ impl ServerWatches {
         self.paths.get(path).copied().unwrap_or_default()
     }
 
+    pub(crate) fn is_any(&self) -> bool {
+        !self.paths.is_empty()
+    }
+
     pub(crate) fn is_any_at(&self, path: &str) -> bool {
         self.paths.contains_key(path)
     }
