@@ -93,3 +93,35 @@ impl Young {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use zk_testkit::TestServer;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn released_locks_are_forgotten() {
+        let server = TestServer::start().await.unwrap();
+        let zk = Client::connect(&server.connect_string()).await.unwrap();
+        let held = Arc::new(HeldNode::new(zk, "/held".to_owned(), None));
+        let mut young = Young::default();
+        let add = |young: &mut Young, node| young.nodes.push_back((Instant::now(), node));
+
+        (0..10).for_each(|_| add(&mut young, Weak::new()));
+        young.forget();
+        assert!(young.nodes.is_empty(), "they were the oldest");
+
+        // Behind one that is held, not at each call.
+        add(&mut young, Arc::downgrade(&held));
+        let lengths = (0..3 * UNSORTED).map(|_| {
+            add(&mut young, Weak::new());
+            young.forget();
+            young.nodes.len()
+        });
+        let lengths: Vec<_> = lengths.collect();
+        assert_eq!(lengths.iter().max(), Some(&UNSORTED));
+        assert_eq!(lengths.iter().filter(|&&len| len == 1).count(), 3);
+        assert!(young.nodes[0].1.upgrade().is_some());
+    }
+}
