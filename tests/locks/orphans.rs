@@ -68,7 +68,10 @@ async fn waiter_learns_of_an_orphan_in_front(setup: Setup) {
     drop(guard);
     let orphan = AcquireError::Orphan { path: own, rejection: Rejection::NoAuth };
     assert_eq!(within(waiter).await.unwrap(), Err(orphan));
+    let session = zk.session();
+    assert_eq!(session.orphans(), 2, "the waiter's own, too");
     within(zk.close()).await.unwrap();
+    assert_eq!(session.orphans(), 0);
     // The session takes it along.
     emptied(&setup.outsider, &path).await;
 }

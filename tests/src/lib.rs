@@ -19,6 +19,7 @@ pub mod log;
 pub mod network;
 pub mod patience;
 pub mod pretender;
+pub mod scale;
 mod shrink;
 pub mod sim;
 pub mod site;

@@ -65,6 +65,7 @@ pub(crate) const AREAS: [Area; 6] = [
             ("zk-tests", "lib", "interleavings"),
             ("zk-tests", "all", "cancel::"),
             ("zk-tests", "all", "locks::doubt"),
+            ("zk-tests", "all", "locks::orphans"),
             ("zk-tests", "all", "api::"),
         ],
     },
@@ -75,6 +76,7 @@ pub(crate) const AREAS: [Area; 6] = [
             ("zk-client", "lib", ""),
             ("zk-tests", "all", "api::caches"),
             ("zk-tests", "all", "api::following"),
+            ("zk-tests", "all", "api::batches"),
         ],
     },
 ];

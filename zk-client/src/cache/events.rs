@@ -194,3 +194,26 @@ impl Feed {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn stream_has_the_same_changes_and_end() {
+        let (feed, mut events) = CacheEvents::new(4, false, Arc::new(()));
+        let mut woken = Vec::new();
+        for event in [CacheEvent::Loaded, CacheEvent::Lagged] {
+            assert!(feed.tell(&event, &mut woken));
+        }
+        assert!(woken.is_empty(), "no task waits");
+        let next = async |events: &mut CacheEvents| {
+            poll_fn(|cx| Pin::new(&mut *events).poll_next(cx)).await
+        };
+        assert_eq!(next(&mut events).await, Some(CacheEvent::Loaded));
+        assert_eq!(next(&mut events).await, Some(CacheEvent::Lagged));
+
+        lock(&events.queue).ended = true;
+        assert_eq!(next(&mut events).await, None);
+    }
+}

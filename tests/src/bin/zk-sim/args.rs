@@ -53,6 +53,15 @@ pub(crate) enum Command {
     /// Exits with 1 if a promise is broken.
     #[command(subcommand)]
     Locks(Locks),
+    /// Counts what locks, sessions and caches cost as they become more, and prints docs/scale.md with that.
+    Scale {
+        /// Rows of up to so many.
+        #[arg(long, value_name = "N", default_value_t = 10_000)]
+        most: usize,
+        /// Writes the page instead of printing it.
+        #[arg(long)]
+        write: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -143,6 +152,8 @@ mod tests {
             "core events 10000000 7",
             "core exhaust 2 12",
             "core replay 36",
+            "scale --write",
+            "scale --most 100",
             "locks exhaust --faults 2",
             "locks exhaust --faults 1 --scenario three --scenario semaphore --jobs 2",
         ]);

@@ -2,6 +2,7 @@
 
 mod args;
 mod locks;
+mod scale;
 mod sessions;
 
 use std::{
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         }
         Command::Core(command) => sessions::run(&command),
         Command::Locks(command) => locks::run(&command),
+        Command::Scale { most, write } => scale::run(most, write),
     }
 }
 

@@ -118,3 +118,30 @@ impl NodeSpec {
         GuaranteedDelete::new(Arc::from(join(&self.parent, name)), None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_requested_node_is_found() {
+        let spec = |name: &str| NodeSpec {
+            parent: "/p".into(),
+            name: name.to_owned(),
+            data: Bytes::new(),
+            acl: AclList::default(),
+            flags: CreateFlags::PERSISTENT,
+            known_by: KnownBy::Name,
+        };
+        let found = |name: &str, path: &str| {
+            let found = spec(name).found(path, Stat::default());
+            found.map(|found| (found.name, found.sequence))
+        };
+        assert_eq!(found("a", "/p/a"), Some(("a".to_owned(), None)));
+        let numbered = "a0000000007".to_owned();
+        assert_eq!(found("a", "/p/a0000000007"), Some((numbered, Some(7))));
+        for other in ["/p/b", "/p/ab", "/q/a", "/p/a/a", "/p/b0000000007"] {
+            assert_eq!(found("a", other), None, "{other}");
+        }
+    }
+}
