@@ -37,8 +37,8 @@ impl<R, W: Watcher> Session<R, W> {
             let why = format!("event about a path of {} bytes that is no text", path.len());
             return Err(Broken::Link(LinkError::Protocol(why)));
         }
-        let zxid = (zxid.0 > 0).then_some(zxid);
-        self.fire(now, event.kind, &event.path.lossy(), zxid);
+        let told = (zxid.0 > 0).then_some(zxid);
+        self.fire(now, event.kind, &event.path.lossy(), told);
         Ok(())
     }
 
