@@ -65,7 +65,7 @@ async fn heard(cache: Cache) -> Cache {
 
 /// How sessions came back.
 pub(super) struct Return {
-    /// Sessions that had a connection again when half, and when all of them had, since servers could be reached.
+    /// Until half of the sessions had a connection again, and all of them, since servers could be reached.
     pub(super) half: Duration,
     pub(super) all: Duration,
     pub(super) lost: usize,
@@ -100,8 +100,7 @@ fn back(sessions: usize, life: Duration, outage: Outage, reachable: Duration) ->
     })
 }
 
-/// When a session that loses its connection within seconds has another one; `None` if it is lost. Nothing is lost by those
-/// that do not lose theirs.
+/// When a session has a connection again, at once if it does not lose the present one within seconds; `None` if it is lost.
 fn connected_again(
     site: Site,
     client: &Client,

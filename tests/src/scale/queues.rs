@@ -19,7 +19,7 @@ const JOINING: usize = 50;
 const HAND_OVERS: usize = 100;
 
 /// Tasks of a session that shares its place in the queue among them.
-pub(super) const TASKS_OF_A_COHORT: usize = 16;
+const TASKS_OF_A_COHORT: usize = 16;
 
 /// What a queue costs.
 pub(super) struct Queue {

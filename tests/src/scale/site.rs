@@ -2,7 +2,10 @@
 
 use std::{future::Future, time::Duration};
 
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout},
+};
 use zk_client::{Client, ConnectOptions};
 use zk_testkit::{
     server::Config,
@@ -17,7 +20,10 @@ use super::traffic::{CountedConnect, Traffic};
 /// Where chance comes from.
 const SEED: u64 = 21;
 
-pub(super) const MEMBERS: usize = 3;
+const MEMBERS: usize = 3;
+
+/// Bound on the virtual time of all of it: what is stuck is a failure and not a hang.
+const LIFE_MAX: Duration = Duration::from_secs(3600);
 
 /// How long a message takes, in milliseconds.
 const LATENCY: u64 = 1;
@@ -96,7 +102,7 @@ where
         cluster.state().observer = Some(Box::new(traffic.clone()));
         tasks.spawn(WORLD, cluster.pump());
         let site = Site { tasks: tasks.clone(), cluster, begin: Instant::now(), traffic };
-        tasks.run(work(site)).await
+        tasks.run(timeout(LIFE_MAX, work(site))).await.expect("it comes to an end")
     }));
     // What still runs goes before its runtime.
     let _inside = runtime.enter();

@@ -46,10 +46,10 @@ const TURNS_PER_POLL: usize = 16;
 /// worth a separate write.
 const ANSWERS_MIN: usize = 20;
 
-/// Requests in flight from which on a server without work is given some before all of its replies have been delivered.
+/// Fewest requests in flight for which a server that has answered all of them gets new ones before all replies are delivered.
 const LOCKSTEP_MIN: usize = 8;
 
-/// The part of the replies that is delivered before that: one in so many.
+/// One in so many of the replies is delivered before that.
 const LOCKSTEP_PART: usize = 16;
 
 /// Commands taken per turn: enough to fill a write, few enough not to delay replies.
@@ -135,7 +135,7 @@ impl Driver {
 
     /// Takes turns until there is nothing to do but wait, or until other tasks should run.
     ///
-    /// Other tasks run once half of the due replies have been delivered: if all were, and only then followed by new
+    /// Other tasks run once half of the due replies have been delivered, or [fewer](Self::leave_lockstep): if all were, and only then followed by new
     /// requests, client and server would alternate instead of working concurrently.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.answers == 0 {
