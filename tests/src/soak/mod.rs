@@ -22,6 +22,9 @@ use clap::builder::RangedU64ValueParser;
 
 pub use report::Report;
 
+/// How long after a fault each recipe may take to be granted again: see docs/soak.md.
+const RECOVERY_LIMIT: Duration = Duration::from_secs(40);
+
 /// An option in milliseconds.
 fn in_millis(text: &str) -> Result<Duration, ParseIntError> {
     text.parse().map(Duration::from_millis)

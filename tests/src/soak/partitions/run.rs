@@ -32,7 +32,7 @@ use super::{
 use crate::{
     linear::judge,
     soak::{
-        Report,
+        RECOVERY_LIMIT, Report,
         judges::{
             self,
             porcupine::{Opinion, Porcupine},
@@ -46,9 +46,6 @@ const VANTAGES: usize = 4;
 
 /// The unit of the members' timers. They give each other up after ten of them.
 const TICK: Duration = Duration::from_millis(200);
-
-/// How long after a fault each recipe may take to be granted again: see docs/soak.md.
-const RECOVERY_LIMIT: Duration = Duration::from_secs(40);
 
 /// How long contenders may take to end their last turns: one that is stuck has lost a wake-up.
 const FINISH_LIMIT: Duration = Duration::from_secs(120);

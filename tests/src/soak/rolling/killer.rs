@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use zk_testkit::real::{self, Ensemble};
 
-use super::{super::Report, Options, shared::Shared};
+use super::{
+    super::{RECOVERY_LIMIT, Report},
+    Options,
+    shared::Shared,
+};
 use crate::faults::{Fault, Strike, Struck, strike_members};
-
-/// When recipes count as stuck: several times longer than sessions live, so that those that expire do not matter.
-const RECOVERY_LIMIT: Duration = Duration::from_secs(120);
 
 /// Members that were killed, and what came of it.
 #[derive(Debug, Default)]
