@@ -18,7 +18,8 @@ fn zk_soak(arguments: &[&str]) -> Command {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_survive_a_network_that_breaks() {
-    let faults = ["minority", "one-way", "severed", "bridge", "loss", "full-disk", "reconfig"];
+    let faults =
+        ["minority", "one-way", "severed", "bridge", "loss", "full-disk", "damage", "reconfig"];
     let (count, only) = (faults.len().to_string(), faults.join(","));
     let mut soak = zk_soak(&["partitions", "--no-others", "--json", "--seconds=0"]);
     soak.args(["--session=4000", "--faults", &count, "--only", &only]);
@@ -30,7 +31,13 @@ async fn locks_survive_a_network_that_breaks() {
     for fault in faults {
         assert_eq!(figures[format!("of them: {fault}")].as_u64(), Some(1), "{report}");
     }
-    for figure in ["packets dropped by cuts", "packets lost otherwise", "operations in them"] {
+    let figures_of = [
+        "packets dropped by cuts",
+        "packets lost otherwise",
+        "operations in them",
+        "members that could not load their data",
+    ];
+    for figure in figures_of {
         assert!(figures[figure].as_u64() > Some(0), "{figure}: {report}");
     }
 }

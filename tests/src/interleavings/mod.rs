@@ -30,7 +30,8 @@
 //!
 //! # What is left out
 //!
-//! * Time: sessions, leases and rechecks do not run out, and steps take a millisecond. Expiry is a fault.
+//! * Time: sessions, leases and rechecks do not run out, and steps take a millisecond. Expiry is a fault. Pauses before
+//!   something is tried again end when nothing else can happen ([`Step::Wait`]).
 //! * Several frames in one read of a client, and frames of one answer of which only the first ones arrive.
 //! * Connections that come back while the server still knows the old one; members that lag.
 //! * The path is there from the beginning, and each contender asks for the lock once.

@@ -154,24 +154,24 @@ impl Search {
         for step in &steps {
             world.take(*step).await;
         }
-        let mut faults = steps.iter().filter(|step| step.is_fault()).count();
+        let faults = steps.iter().filter(|step| step.is_fault()).count();
         loop {
             if self.is_broken(&world, &path) {
                 return;
             }
             let Some(choices) = self.visit(&world, faults) else { return };
-            let Some((&first, others)) = choices.split_first() else { break };
             let then = |step: Step| Arc::new(Path(Some((step, path.clone()))));
-            self.put_off(others.iter().map(|step| {
+            // Where nothing else is left than faults, the run is over without them, too.
+            let next = choices.first().copied().filter(|step| !step.is_fault());
+            self.put_off(choices[usize::from(next.is_some())..].iter().map(|step| {
                 let faults = faults + usize::from(step.is_fault());
                 (faults, then(*step))
             }));
-            path = then(first);
-            faults += usize::from(first.is_fault());
-            world.take(first).await;
+            let Some(next) = next else { break };
+            path = then(next);
+            world.take(next).await;
         }
-        let done = world.finish().await;
-        Judge::end(&mut world, done);
+        Judge::end(&mut world);
         self.work().counts.ends += 1;
         self.is_broken(&world, &path);
     }

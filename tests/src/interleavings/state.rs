@@ -13,6 +13,7 @@ pub(super) fn fingerprint(world: &World) -> u64 {
     // Which of them may be granted yet: tokens have to grow.
     let last = world.judge.last_token();
     existing.iter().filter(|known| known.created <= last).count().hash(&mut hasher);
+    world.is_over.hash(&mut hasher);
     for (client, link) in world.links.iter().enumerate() {
         if world.is_done(client) {
             "done".hash(&mut hasher);

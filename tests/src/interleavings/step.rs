@@ -11,6 +11,8 @@ pub enum Step {
     Serve(u8),
     /// This contender, which holds, releases.
     Release(u8),
+    /// Nobody has anything to say: time passes until a client does, such as one that waits before it tries again.
+    Wait,
     /// A fault: this client's connection is lost, with all requests under way.
     Cut(u8),
     /// A fault: the server takes so many requests of this client more; their answers are lost with the
@@ -30,7 +32,7 @@ impl Step {
     /// Whether it counts as a fault.
     #[must_use]
     pub const fn is_fault(self) -> bool {
-        !matches!(self, Self::Serve(_) | Self::Release(_))
+        !matches!(self, Self::Serve(_) | Self::Release(_) | Self::Wait)
     }
 }
 
@@ -39,6 +41,7 @@ impl fmt::Display for Step {
         match self {
             Self::Serve(client) => write!(f, "the server serves client {client}"),
             Self::Release(contender) => write!(f, "contender {contender} releases"),
+            Self::Wait => write!(f, "time passes"),
             Self::Cut(client) => write!(f, "client {client} loses its connection"),
             Self::Lose(client, requests) => write!(
                 f,

@@ -56,6 +56,10 @@ pub(super) struct World {
     pub(super) sessions: Vec<SessionId>,
     pub(super) links: Vec<Link>,
     pub(super) contenders: Vec<Contender>,
+    /// How long nobody had anything to say, in all.
+    idle: Duration,
+    /// Time alone brings nothing about any more.
+    pub(super) is_over: bool,
     pub(super) names: Names,
     pub(super) judge: Judge,
 }
@@ -90,6 +94,8 @@ impl World {
             sessions: Vec::new(),
             links: (0..clients).map(|_| Link::default()).collect(),
             contenders: Vec::new(),
+            idle: Duration::ZERO,
+            is_over: false,
             names: Names::default(),
             judge: Judge::default(),
         };
@@ -166,6 +172,9 @@ impl World {
                 choices.push(Step::Release(number(index)));
             }
         }
+        if choices.is_empty() && !self.is_over && live().next().is_some() {
+            choices.push(Step::Wait);
+        }
         if faults_left == 0 {
             return choices;
         }
@@ -193,6 +202,7 @@ impl World {
 
     /// Does one thing, and lets everybody hear of it.
     pub(super) async fn take(&mut self, step: Step) {
+        self.is_over = false;
         match step {
             Step::Serve(client) => {
                 self.serve(usize::from(client)).await;
@@ -203,6 +213,7 @@ impl World {
                 contender.release();
                 self.settle().await;
             }
+            Step::Wait => self.wait().await,
             Step::Cut(client) => self.cut(usize::from(client)).await,
             Step::Lose(client, requests) => {
                 for _ in 0..requests {
@@ -392,23 +403,23 @@ impl World {
         self.deliver(None).await;
     }
 
-    /// Nothing is left to choose: whatever time alone brings about happens now. Returns whether all contenders are done.
-    pub(super) async fn finish(&mut self) -> bool {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let mut any = false;
-            for client in 0..self.links.len() {
-                any |= self.waiting(client) > 0 && self.serve(client).await;
-            }
-            let done = (0..self.links.len()).all(|client| self.is_done(client));
-            if !any && (done || Instant::now() >= until) {
-                return done;
-            }
-            if !any {
+    /// Lets time pass until there is something else to choose, or all patience is used up.
+    async fn wait(&mut self) {
+        let begun = Instant::now();
+        while self.choices(0) == [Step::Wait] {
+            if self.idle + begun.elapsed() >= PATIENCE {
+                self.is_over = true;
+            } else {
                 pass(Duration::from_millis(50)).await;
                 self.settle().await;
             }
         }
+        self.idle += begun.elapsed();
+    }
+
+    /// Whether nothing is left to be done.
+    pub(super) fn is_all_done(&self) -> bool {
+        (0..self.links.len()).all(|client| self.is_done(client))
     }
 }
 

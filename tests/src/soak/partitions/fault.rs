@@ -32,6 +32,8 @@ pub enum Fault {
     Stop,
     /// A member's disk is full.
     FullDisk,
+    /// A member is killed, and cannot read its own data any more.
+    Damage,
     /// A member's clock jumps, and back again.
     Clock,
     /// A member leaves by reconfiguration, and joins again.
@@ -84,6 +86,7 @@ impl Fault {
                 | Self::Kill
                 | Self::Stop
                 | Self::FullDisk
+                | Self::Damage
                 | Self::Clock
         )
     }

@@ -54,6 +54,13 @@ impl Stage {
                 last(blow.time).await;
                 self.members.ensemble.resume(victim)?;
             }
+            Fault::Damage => {
+                self.members.ensemble.kill(victim).await?;
+                self.members.damage(victim)?;
+                last(blow.time).await;
+                self.members.ensemble.restart(victim).await?;
+                self.members.serve().await?;
+            }
             Fault::FullDisk => self.members.fill_disk(victim, blow.time).await?,
             Fault::Clock => {
                 let jump = JUMPS[self.rng.index(JUMPS.len())];

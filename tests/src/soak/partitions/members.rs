@@ -4,7 +4,7 @@ use std::{error::Error, ffi::OsString, fs, path::PathBuf, time::Duration};
 
 use tokio::time::{sleep, timeout};
 use zk_client::{Client, ConnectOptions, ReadError, digest_id};
-use zk_testkit::real::{Ensemble, Host};
+use zk_testkit::real::{self, Ensemble, Host};
 
 use super::{
     RELEASE,
@@ -26,6 +26,9 @@ const ADMIN: (&str, &str) = ("super", "soak");
 /// How often a member that should end is asked whether it has.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// What is in the trace of a server that ends because it cannot load its own data.
+const LOADING: &str = "loadDataBase";
+
 /// How long a reconfiguration may take.
 const RECONFIG_LIMIT: Duration = Duration::from_secs(60);
 
@@ -35,6 +38,8 @@ pub(super) struct Members {
     pub(super) ensemble: Ensemble,
     folders: Vec<PathBuf>,
     pub(super) clocks: Vec<Clock>,
+    /// How often a member could not load its own data.
+    pub(super) unreadable: usize,
 }
 
 impl Members {
@@ -64,7 +69,34 @@ impl Members {
             .property("zookeeper.DigestAuthenticationProvider.superDigest", admin)
             .start()
             .await?;
-        Ok(Self { ensemble, folders, clocks })
+        Ok(Self { ensemble, folders, clocks, unreadable: 0 })
+    }
+
+    /// Waits until all serve, and returns the leader.
+    ///
+    /// A member that a fault hit while it fetched what it had missed can have a gap in its transactions, with which it does not
+    /// start again (ZOOKEEPER-5094, ZOOKEEPER-4882): it loses what it has, as an operator would see to it, and the others
+    /// have all of it.
+    pub(super) async fn serve(&mut self) -> Result<usize, Box<dyn Error>> {
+        loop {
+            match self.ensemble.wait_for_all().await {
+                Err(real::Error::Exited { log, .. }) if log.contains(LOADING) => {}
+                served => return Ok(served?),
+            }
+            let ended =
+                (0..self.ensemble.len()).filter(|it| !self.ensemble.member(*it).is_running());
+            for member in ended.collect::<Vec<_>>() {
+                fs::remove_dir_all(self.ensemble.member(member).data_dir().join("version-2"))?;
+                self.unreadable += 1;
+                self.ensemble.restart(member).await?;
+            }
+        }
+    }
+
+    /// Makes the data of a member that does not run unreadable.
+    pub(super) fn damage(&self, member: usize) -> Result<(), Box<dyn Error>> {
+        let epoch = self.ensemble.member(member).data_dir().join("version-2/currentEpoch");
+        Ok(fs::write(epoch, "not a number")?)
     }
 
     /// Throws away what is not needed any more.

@@ -107,6 +107,7 @@ pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
     report.figure("members", options.members);
     report.figure("seconds", time.as_secs());
     past.tell(&mut report);
+    report.figure("members that could not load their data", world.stage.members.unreadable);
     let [cut, lost] = world.stage.network.dropped().await?;
     report.figure("packets dropped by cuts", cut);
     report.figure("packets lost otherwise", lost);
@@ -211,7 +212,7 @@ impl World {
         let mut turns = interval(options.every.max(Duration::from_millis(1)));
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for number in 0.. {
-            let leader = self.stage.members.ensemble.wait_for_all().await?;
+            let leader = self.stage.members.serve().await?;
             past.leads(leader);
             if begun.elapsed() >= options.time && number >= options.faults {
                 break;
