@@ -141,7 +141,9 @@ impl Contender {
 
     async fn connect(&self) -> Result<Client, Failure> {
         let options = ConnectOptions::new(&self.told.servers)?;
-        Ok(options.session_timeout(Duration::from_millis(self.told.session)).connect().await?)
+        let options = options.session_timeout(Duration::from_millis(self.told.session));
+        // However long there is no quorum.
+        Ok(options.connect_deadline(None).connect().await?)
     }
 
     /// Without second looks in any recipe: a watch that was missed shows as a pause.

@@ -127,6 +127,10 @@ impl Client {
     /// Waits until this server has caught up with what the leader had committed when asked. A read submitted after it,
     /// even before its reply, sees at least that state.
     ///
+    /// The leader answers by itself: one that was replaced and has not noticed may be behind, for up to `syncLimit` ticks
+    /// ([ZOOKEEPER-1675](https://issues.apache.org/jira/browse/ZOOKEEPER-1675)). It cannot write: behind a write, of any
+    /// node, a read is linearizable.
+    ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
     /// // As fresh as possible: both are sent at once, in this order.

@@ -143,8 +143,9 @@ impl Historian {
         let recorder = &self.shared.recorder;
         let asked = recorder.asks(object, self.zk.session().id(), Ask::Read { synced });
         let (path, cork) = (path(object), self.zk.cork());
-        let sync = synced.then(|| cork.sync(&path).submit());
-        // Both in one write: the read is behind the sync, and not behind its answer.
+        // A leader that was cut off and has not noticed would answer a `sync` (ZOOKEEPER-1675), but can write nothing. Both
+        // go out in one piece: the read is behind the write, and not behind its answer.
+        let write = synced.then(|| cork.set(ROOT, b"").submit());
         let seen = if object.kind() == Kind::Set {
             let names = cork.children(&path).submit();
             drop(cork);
@@ -159,19 +160,26 @@ impl Historian {
                 Err(error) => Err(error),
             }
         };
-        let seen = match sync {
-            Some(sync) => sync.await.and(seen),
-            None => seen,
+        let written = match write {
+            Some(write) => write.await.map(drop),
+            None => Ok(()),
         };
-        let answer = seen.as_ref().map_or(Answer::Open, |node| Answer::Saw(*node));
+        let answer = match (&written, &seen) {
+            (Ok(()), Ok(node)) => Answer::Saw(*node),
+            _ => Answer::Open,
+        };
         recorder.answered(&asked, Some(answer));
-        match seen {
-            Ok(node) => self.known = node,
-            Err(ReadError::Rejected(error)) => {
+        match (written, seen) {
+            (Ok(()), Ok(node)) => self.known = node,
+            (Err(WriteError::Rejected(error)), _) => {
+                return Err(Stop::Broken(format!("set {ROOT}: {error}")));
+            }
+            (_, Err(ReadError::Rejected(error))) => {
                 return Err(Stop::Broken(format!("read {path}: {error}")));
             }
-            Err(error) if error.session_end().is_some() => return Err(Stop::Over),
-            Err(_) => {}
+            (Err(error), _) if error.session_end().is_some() => return Err(Stop::Over),
+            (_, Err(error)) if error.session_end().is_some() => return Err(Stop::Over),
+            _ => {}
         }
         Ok(())
     }
