@@ -6,7 +6,7 @@ use zk_client::{
     Cache, CacheEvent, CacheState, CachedNode, Client, CreateMode, ReadError, Rejection,
     SessionEnd, Zxid,
 };
-use zk_tests::{feature::Feature, test_with};
+use zk_tests::{feature::Feature, patience::LIMIT, test_with};
 
 use crate::api::{Place, client, on_each_release};
 
@@ -43,13 +43,23 @@ pub(crate) async fn converged(cache: &Cache, zk: &Client, root: &str, depth: usi
     let expected = truth(zk, root, depth).await;
     let mut last = BTreeMap::new();
     let done = async {
-        while cache.state() != CacheState::Following || last != expected {
+        loop {
+            match cache.state() {
+                CacheState::Ended(end) => panic!("the cache has ended: {end}"),
+                CacheState::Following => last = seen(cache.nodes()),
+                _ => {}
+            }
+            if last == expected {
+                return;
+            }
             tokio::time::sleep(Duration::from_millis(2)).await;
-            last = seen(cache.nodes());
         }
     };
-    let in_time = tokio::time::timeout(Duration::from_secs(20), done).await;
-    assert!(in_time.is_ok(), "{:?}: {last:?} where {expected:?} was due", cache.state());
+    if tokio::time::timeout(LIMIT, done).await.is_err() {
+        let differs = |path: &&String| last.get(*path) != expected.get(*path);
+        let paths = last.keys().chain(expected.keys()).filter(differs).take(5);
+        panic!("{:?}: others at {:?}", cache.state(), paths.collect::<Vec<_>>());
+    }
 }
 
 #[test_with(on_each_release)]

@@ -23,7 +23,7 @@ use zk_testkit::{
 use zk_tests::{
     busy::{Busy, too_busy_for},
     feature::Feature,
-    patience::within,
+    patience::{LIMIT, within},
     site::Kind,
     test_with,
 };
@@ -34,9 +34,6 @@ use crate::api::{
     client, on_each_release,
     place::on_each_of,
 };
-
-/// Longer than any of it takes.
-const BOUND: Duration = Duration::from_secs(20);
 
 /// A cache, and what a listener has made of its events.
 struct Followed {
@@ -107,7 +104,7 @@ impl Followed {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        if tokio::time::timeout(BOUND, done).await.is_err() {
+        if tokio::time::timeout(LIMIT, done).await.is_err() {
             let (name, state) = (self.name, self.cache.state());
             let seen = seen(self.cache.nodes());
             panic!("{context}, {name}, {state:?}: {seen:?} where {expected:?} was due");

@@ -8,7 +8,6 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
 use tokio::time::timeout;
@@ -17,7 +16,7 @@ use zk_client::{
 };
 use zk_testkit::proxy::Proxy;
 
-use zk_tests::{feature::Feature, test_with};
+use zk_tests::{feature::Feature, patience::LIMIT, test_with};
 
 use crate::api::{Place, on_each_release, on_each_release_to_restart};
 
@@ -42,7 +41,7 @@ async fn session_moves_servers_without_doubt(server: &Place) {
         assert_eq!(write.await.unwrap().version, version);
     }
     assert_eq!((zk.session().id(), zk.session().epoch()), (id, epoch + 1));
-    timeout(Duration::from_secs(10), here.all_closed()).await.unwrap();
+    timeout(LIMIT, here.all_closed()).await.unwrap();
     assert_eq!(there.open_connections(), 1);
     zk.create("/later", b"").await.unwrap();
     changed.await.unwrap();

@@ -1,10 +1,8 @@
 //! Protected creates of several nodes in one transaction.
 
-use std::time::Duration;
-
 use zk_client::{Client, CreateMode, MultiError, OpCode, OwnedNode, Rejection};
 use zk_testkit::proxy::Match;
-use zk_tests::test_with;
+use zk_tests::{patience::LIMIT, test_with};
 
 use crate::api::{Place, behind_proxy, client, on_each_release};
 
@@ -30,7 +28,7 @@ async fn emptied(zk: &Client) {
             if names.is_empty() {
                 break;
             }
-            let in_time = tokio::time::timeout(Duration::from_secs(10), changed).await;
+            let in_time = tokio::time::timeout(LIMIT, changed).await;
             assert!(in_time.is_ok(), "{names:?} in {queue}");
         }
     }

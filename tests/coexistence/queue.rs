@@ -1,18 +1,16 @@
 //! Several contenders for one lock, some of them theirs and some ours: when each holds it.
 
-use std::{fmt, future::Future, time::Duration};
+use std::{fmt, future::Future};
 
 use tokio::{task::JoinHandle, time::timeout};
 use zk_client::{Client, ConnectOptions};
 use zk_testkit::{TestServer, real::Server};
+use zk_tests::patience::LIMIT;
 
 use crate::coexistence::{
     ours::{Ours, Release},
     theirs::{Class, Mode},
 };
-
-/// Whatever is waited for comes within this time, or never.
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// How often a waiter that is to go on waiting is polled: each turn is enough for an event, a
 /// listing because of it, and what is read because of that.

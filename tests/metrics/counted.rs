@@ -11,7 +11,10 @@ use std::{
 use zk_client::{Client, ConnectOptions, OpCode, SessionState, metrics::Kind};
 use zk_locks::{Lock, Lost};
 use zk_testkit::{TestServer, proxy::Match};
-use zk_tests::{busy::too_busy_for, patience::within};
+use zk_tests::{
+    busy::too_busy_for,
+    patience::{LIMIT, within},
+};
 
 use super::{all, recorder::Recording};
 
@@ -40,7 +43,7 @@ async fn until(recording: &Recording, name: &str, labels: &[(&str, &str)], value
             tokio::task::yield_now().await;
         }
     };
-    let waits = tokio::time::timeout(Duration::from_secs(20), reached).await;
+    let waits = tokio::time::timeout(LIMIT, reached).await;
     assert!(waits.is_ok(), "{name} {labels:?} is {}", recording.latest(name, labels));
 }
 

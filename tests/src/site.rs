@@ -95,6 +95,9 @@ static SHARED: [OnceCell<Site>; Site::ALL.len()] =
 /// Longest session that servers grant: it outlives a restart of a server on a busy machine.
 pub const SESSION_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
+/// What sessions ask for that do not have to end: more than a client on a busy machine is kept waiting.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// How many clients there have been that came by TLS.
 static CLIENTS: AtomicU64 = AtomicU64::new(0);
 
@@ -237,7 +240,7 @@ impl Site {
     /// # Panics
     /// It is none.
     pub fn options_for(&self, servers: &str) -> ConnectOptions {
-        let options = ConnectOptions::new(servers).unwrap();
+        let options = ConnectOptions::new(servers).unwrap().session_timeout(SESSION_TIMEOUT);
         match &self.secured {
             Some(secured) => options.tls(secured.tls()).unwrap(),
             None => options,

@@ -9,7 +9,7 @@ use zk_client::Credentials;
 use zk_locks::{Client, ConnectOptions};
 use zk_proto::{Secret, Xid, Zxid, jute::decode_prefix, request::ConnectResponse};
 use zk_testkit::proxy::{self, Proxy};
-use zk_tests::site::{Site, on_each, on_each_threaded};
+use zk_tests::site::{SESSION_TIMEOUT_MAX, Site, on_each, on_each_threaded};
 
 use super::within;
 
@@ -17,7 +17,7 @@ use super::within;
 static SETUPS: AtomicU64 = AtomicU64::new(0);
 
 /// Longer than any test waits: what is found gone has been deleted, and not expired.
-const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
+const SESSION_TIMEOUT: Duration = SESSION_TIMEOUT_MAX;
 
 /// What a test begins with: a server, and a part of its tree that belongs to the test alone.
 #[derive(Debug)]

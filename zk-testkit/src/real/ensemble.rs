@@ -151,7 +151,7 @@ impl Ensemble {
     ///
     /// # Errors
     ///
-    /// [`Error::Ensemble`] after a minute. [`Error::Exited`] as soon as a member has ended that
+    /// [`Error::Ensemble`] after three minutes. [`Error::Exited`] as soon as a member has ended that
     /// was neither killed nor stopped.
     pub async fn wait_for_quorum(&self) -> Result<usize, Error> {
         let majority = self.len() / 2 + 1;

@@ -2,11 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// A paused server accepts (its kernel does) and never answers.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
@@ -20,21 +20,29 @@ pub(super) const READY_POLL: Duration = Duration::from_millis(10);
 /// How long servers may take to answer, when they are asked again and again.
 ///
 /// A question that arrives in the middle of a start may never be answered, but the next one will
-/// be: so patience is short at first, and grows only if it has run out.
+/// be: so patience is short at first, and grows only if it has run out. On a busy machine every answer takes seconds: it
+/// goes on growing, but is never longer than a part of what has been waited.
 #[derive(Debug)]
-pub(super) struct Patience(Duration);
+pub(super) struct Patience {
+    begun: Instant,
+    limit: Duration,
+}
+
+/// The part of the time so far that a question may take when it takes longer than [`MODE_LIMIT`].
+const PATIENCE_PART: u32 = 8;
 
 impl Patience {
     pub(super) fn new() -> Self {
-        Self(Duration::from_millis(50))
+        Self { begun: Instant::now(), limit: Duration::from_millis(50) }
     }
 
     /// Asks once, with the present limit.
     pub(super) async fn ask<T>(&mut self, question: impl AsyncFnOnce(Duration) -> T) -> T {
         let asked = Instant::now();
-        let answer = question(self.0).await;
-        if asked.elapsed() >= self.0 {
-            self.0 = MODE_LIMIT.min(2 * self.0);
+        let answer = question(self.limit).await;
+        if asked.elapsed() >= self.limit {
+            let most = (self.begun.elapsed() / PATIENCE_PART).clamp(MODE_LIMIT, ANSWER_LIMIT);
+            self.limit = most.min(2 * self.limit);
         }
         answer
     }
@@ -107,7 +115,22 @@ impl Standing {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::sleep_until;
+
+    use super::super::server::READY_LIMIT;
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn patience_outlasts_slow_answers() {
+        let slow = async |limit| {
+            let answered = sleep_until(Instant::now() + Duration::from_secs(3));
+            timeout(limit, answered).await.is_ok()
+        };
+        let (mut patience, begun) = (Patience::new(), Instant::now());
+        while !patience.ask(slow).await {
+            assert!(begun.elapsed() < READY_LIMIT, "the limit stays below what an answer takes");
+        }
+    }
 
     #[test]
     fn mode_and_epoch_are_parsed_from_srvr() {

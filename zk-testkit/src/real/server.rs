@@ -21,7 +21,7 @@ use crate::port::HeldPort;
 use crate::release::{Release, Version};
 
 /// A server that is not ready by then has a problem; on an idle machine it takes half a second.
-pub(super) const READY_LIMIT: Duration = Duration::from_secs(60);
+pub(super) const READY_LIMIT: Duration = Duration::from_secs(180);
 
 /// How often a dying process is asked whether it is dead.
 const GONE_POLL: Duration = Duration::from_millis(2);
@@ -268,7 +268,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`Error::Exited`] as soon as the process ends, [`Error::NotServing`] after a minute,
+    /// [`Error::Exited`] as soon as the process ends, [`Error::NotServing`] after three minutes,
     /// [`Error::NotRunning`].
     pub async fn wait_until_serving(&self) -> Result<(), Error> {
         let started = Instant::now();
