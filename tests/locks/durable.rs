@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use zk_client::CreateMode;
 use zk_locks::{AcquireError, Client, DurableLock};
 use zk_proto::OpCode;
 use zk_tests::test_with;
@@ -103,4 +104,47 @@ async fn a_durable_lock_costs_what_it_says(setup: Setup) {
     let before = proxy.mark();
     within(guard.release()).await.unwrap();
     assert_eq!(proxy.frames_since(before).counts().requests(OpCode::DELETE), 1);
+}
+
+/// A lock that was lost has no lease left, however long it was.
+#[test_with(on_each_release)]
+async fn evicted_lock_has_no_lease_left(setup: Setup) {
+    let path = setup.existing("evicted").await;
+    let zk = setup.client().await;
+    let guard = within(of(&zk, &path, "job").acquire()).await.unwrap();
+    assert!(!guard.lease_left().is_zero());
+    let operator = of(&setup.outsider, &path, "operator");
+    let holder = operator.holder().await.unwrap().unwrap();
+    assert!(operator.evict(&holder).await.unwrap());
+    within(guard.lost()).await;
+    assert_eq!(guard.lease_left(), Duration::ZERO);
+}
+
+/// While it waits for another owner, its own one takes the lock elsewhere: then there is nothing to wait for.
+#[test_with(on_each_release)]
+async fn grant_of_the_same_owner_ends_the_wait(setup: Setup) {
+    let (path, outsider) = (setup.existing("elsewhere").await, &setup.outsider);
+    let grant = async || {
+        let (names, _) = outsider.children(&grants(&path)).await.unwrap();
+        assert_eq!(names.len(), 1, "{names:?}");
+        format!("{}/{}", grants(&path), names[0])
+    };
+    let before = within(of(outsider, &path, "job").acquire()).await.unwrap();
+    let ours = grant().await;
+    let (data, _) = outsider.get(&ours).await.unwrap();
+    within(before.release()).await.unwrap();
+    let _other = within(of(outsider, &path, "other").acquire()).await.unwrap();
+    let zk = setup.client().await;
+    let lock = of(&zk, &path, "job");
+    let waiting = tokio::spawn(async move { lock.acquire().await });
+    joined(outsider, &format!("{path}/locks"), 1).await;
+    let (theirs, all) = (grant().await, grants(&path));
+    let changed = outsider.multi().set(&all, b"").delete(&theirs).create(
+        &ours,
+        &data,
+        CreateMode::Persistent,
+    );
+    changed.await.unwrap().unwrap();
+    within(within(waiting).await.unwrap().unwrap().release()).await.unwrap();
+    emptied(outsider, &grants(&path)).await;
 }

@@ -99,6 +99,19 @@ async fn exhausted_path_is_recreated_when_empty(setup: Setup) {
     within(third.release()).await.unwrap();
 }
 
+/// A path whose numbers have run out from the beginning is made anew, and used as it is.
+#[test_with(on_each_release)]
+async fn path_without_numbers_is_recreated_once(setup: Setup) {
+    let path = setup.existing("no-numbers").await;
+    let before = setup.outsider.exists(&path).await.unwrap().unwrap();
+    let lock = Lock::builder(&setup.outsider, &path).rotate_at(0).build();
+    let guard = within(lock.acquire()).await.unwrap();
+    assert!(guard.path().ends_with("-0000000000"), "{}", guard.path());
+    let after = setup.outsider.exists(&path).await.unwrap().unwrap();
+    assert!(after.czxid > before.czxid);
+    within(guard.release()).await.unwrap();
+}
+
 /// Scenario 44.
 #[test_with(on_each_release)]
 async fn foreign_nodes_are_handled_as_configured(setup: Setup) {

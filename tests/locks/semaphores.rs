@@ -23,6 +23,32 @@ async fn curator_lease(zk: &Client, path: &str) -> String {
     zk.create(&name, b"127.0.0.1").mode(CreateMode::EphemeralSequential).await.unwrap().path
 }
 
+/// What was read of the permits while others were ahead counts no more in front: they have taken some.
+#[test_with(on_each_release)]
+async fn permits_are_read_again_in_front(setup: Setup) {
+    let path = setup.path("ahead");
+    let theirs = {
+        let name = format!("{path}/locks/_c_0f5a9e0e-0000-4000-8000-0123456789ab-lock-");
+        let create = setup.outsider.create(&name, b"").mode(CreateMode::EphemeralSequential);
+        within(create.parents()).await.unwrap().path
+    };
+    setup.outsider.create(&format!("{path}/leases"), b"").await.unwrap();
+    let (proxy, zk) = setup.proxied().await;
+    let semaphore = Semaphore::new(&zk, &path, 1);
+    let mut waiting = tokio::spawn(async move { semaphore.acquire().await.unwrap() });
+    joined(&setup.outsider, &format!("{path}/locks"), 2).await;
+    let lease = curator_lease(&setup.outsider, &path).await;
+    // It watches the permits, in front of the queue.
+    let looks = proxy.on(Match::request(OpCode::GET_CHILDREN2).path("/leases").once()).watch();
+    setup.outsider.delete(&theirs).await.unwrap();
+    tokio::select! {
+        granted = &mut waiting => panic!("{:?} with a permit that is taken", granted.unwrap()),
+        _ = within(looks.fired()) => {}
+    }
+    setup.outsider.delete(&lease).await.unwrap();
+    within(within(waiting).await.unwrap().release()).await.unwrap();
+}
+
 /// The waiters in the queue watch their predecessor; only the first one watches the permits.
 #[test_with(on_each_release)]
 async fn released_permit_wakes_only_the_first(setup: Setup) {

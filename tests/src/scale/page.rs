@@ -134,13 +134,16 @@ fn seconds(time: Duration) -> String {
 }
 
 /// With one digit behind the point if there is anything to say there.
+fn figure(figure: f64) -> String {
+    if figure >= 100.0 { grouped(figure.round() as u64) } else { format!("{figure:.1}") }
+}
+
 fn each(sum: u64, count: usize) -> String {
-    let each = sum as f64 / count as f64;
-    if each >= 100.0 { grouped(each.round() as u64) } else { format!("{each:.1}") }
+    figure(sum as f64 / count as f64)
 }
 
 fn kib_each(bytes: u64, count: usize) -> String {
-    each(bytes.div_ceil(1024), count)
+    figure(bytes as f64 / 1024.0 / count as f64)
 }
 
 fn grouped(number: u64) -> String {

@@ -201,4 +201,14 @@ mod tests {
         assert_eq!(read("read-web"), None);
         assert_eq!(names.prefix("x").numbered("read-web-1-0000000007"), None);
     }
+
+    /// Who takes a writer for a reader reads beside it.
+    #[test]
+    fn of_two_equal_markers_the_writers_counts() {
+        let names = Names::new("lock-").read_write("rw-", "rw-");
+        let read = |names: Names, name: &str| names.numbered(name);
+        let name = format!("{ID}rw-0000000007");
+        assert_eq!(read(names, &name), Some((7, Kind::Write)));
+        assert_eq!(read(names.marker_first(), "rw-web-1-0000000007"), Some((7, Kind::Write)));
+    }
 }

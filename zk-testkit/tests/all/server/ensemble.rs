@@ -1,6 +1,6 @@
 //! Members that lag, stop, and find a leader.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use zk_client::{Client, ConnectOptions, SessionState};
 use zk_testkit::{
@@ -83,4 +83,17 @@ async fn minority_serves_no_clients() {
         session.changed().await;
     }
     zk.create("/a", b"").await.unwrap();
+}
+
+/// What keeps it from the other members is not between it and clients.
+#[tokio::test]
+async fn member_that_is_cut_off_accepts_connections() {
+    let server = ensemble().await;
+    let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+    let accepted = server.with(|ensemble, now| {
+        ensemble.cut_off(now, Member(1));
+        ensemble.stop(now, Member(2));
+        [1, 2].map(|member| ensemble.accept(now, Member(member), peer.ip()).is_some())
+    });
+    assert_eq!(accepted, [true, false]);
 }
