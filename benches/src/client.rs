@@ -2,7 +2,7 @@
 
 use std::{error::Error, future::Future};
 
-use crate::task::Workload;
+use crate::task::{Task, Workload};
 
 /// Why something could not be measured.
 pub type Failure = Box<dyn Error + Send + Sync>;
@@ -13,18 +13,26 @@ pub trait Client: Clone + Send + Sync + 'static {
     const NAME: &'static str;
     /// Workloads that it has nothing for, and why.
     const LACKS: &'static [(Workload, &'static str)] = &[];
+    /// Whether its program here talks TLS.
+    const HAS_TLS: bool = false;
+
+    /// A lock that can be taken again and again.
+    type Lock: Clone + Send + Sync + 'static;
 
     /// A lock that is held.
     type Held: Send;
 
-    /// A client with a session of ten seconds.
-    fn connect(server: &str) -> impl Future<Output = Result<Self, Failure>> + Send;
+    /// A client with a session of ten seconds, with the task's server.
+    fn connect(task: &Task) -> impl Future<Output = Result<Self, Failure>> + Send;
 
     /// Ends the session.
     fn close(self) -> impl Future<Output = ()> + Send;
 
     /// Reads a node's data.
     fn get(&self, path: &str) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Reads the names of a node's children.
+    fn list(&self, path: &str) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// Writes a node, whatever its version.
     fn set(&self, path: &str, data: &[u8]) -> impl Future<Output = Result<(), Failure>> + Send;
@@ -42,12 +50,14 @@ pub trait Client: Clone + Send + Sync + 'static {
         data: &[u8],
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Takes a lock.
-    fn acquire(&self, path: &str) -> impl Future<Output = Result<Self::Held, Failure>> + Send;
+    /// A lock at this path, made once for all the times that it is taken, as users do.
+    fn lock(&self, path: &str) -> Self::Lock;
+
+    /// Takes it.
+    fn acquire(lock: &Self::Lock) -> impl Future<Output = Result<Self::Held, Failure>> + Send;
 
     /// Gives it back; with `unawaited`, without waiting for the answer.
     fn release(
-        &self,
         held: Self::Held,
         unawaited: bool,
     ) -> impl Future<Output = Result<(), Failure>> + Send;

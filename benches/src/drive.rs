@@ -1,19 +1,18 @@
 //! The workloads, over any client.
 
-use std::{
-    process::ExitCode,
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::{process::ExitCode, time::Duration};
 
 use clap::Parser;
-use tokio::{runtime, task::JoinSet};
 
 use crate::{
     client::{Client, Failure},
     in_flight::{Done, ring, tasks},
+    locks,
+    nodes::{listed, listed_children, node},
     report::{Report, print},
     seen,
+    setup::{GREETING, connect_all, on_runtime, until, warm_up},
+    steady::steady,
     task::{Style, Task, Workload},
     window::{Tally, Until, Window, live_heap, status},
 };
@@ -24,9 +23,6 @@ const NODES: u64 = 1024;
 /// Writes in one request.
 const MULTI: usize = 16;
 
-/// Sessions that are begun at the same time.
-const GREETING: usize = 64;
-
 /// Measures a client, on a runtime made for it.
 ///
 /// # Errors
@@ -35,27 +31,23 @@ pub fn measure<C: Client>(task: &Task) -> Result<Report, Failure> {
     if let Some((_, why)) = C::LACKS.iter().find(|(workload, _)| *workload == task.workload) {
         return Err(format!("not with {}: {why}", C::NAME).into());
     }
+    if task.tls.is_some() && !C::HAS_TLS {
+        return Err(format!("not with {}: its program does not talk TLS", C::NAME).into());
+    }
     let own = task.clone();
     on_runtime(task, async move {
         let task = &own;
         match task.workload {
             Workload::Connect => connect::<C>(task).await,
+            Workload::Steady => steady::<C>(task).await,
             Workload::Idle => idle::<C>(task).await,
-            Workload::Lock => lock::<C>(task).await,
-            Workload::HandOff => hand_off::<C>(task).await,
+            Workload::Lock => locks::lock::<C>(task).await,
+            Workload::HandOff => locks::hand_off::<C>(task).await,
+            Workload::ManyLocks => locks::many_locks::<C>(task).await,
             alone if alone.is_ours_alone() => Err("only with our own client".into()),
             _ => requests::<C>(task).await,
         }
     })
-}
-
-/// Runs on a runtime, in a task: what a runtime of one thread blocks on costs a look at its sockets each time it is
-/// woken, which services, whose work is done in tasks, do not pay.
-pub(crate) fn on_runtime<F>(task: &Task, measured: F) -> Result<Report, Failure>
-where
-    F: Future<Output = Result<Report, Failure>> + Send + 'static,
-{
-    runtime(task)?.block_on(async { tokio::spawn(measured).await? })
 }
 
 /// The whole program of a client: reads the command line, measures, prints a line of JSON.
@@ -79,50 +71,24 @@ pub fn end(done: Result<(), Failure>) -> ExitCode {
     )
 }
 
-/// The runtime that a task asks for.
-pub(crate) fn runtime(task: &Task) -> Result<runtime::Runtime, Failure> {
-    Ok(match task.threads {
-        0 | 1 => runtime::Builder::new_current_thread().enable_all().build()?,
-        threads => {
-            runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?
-        }
-    })
-}
-
-/// Until when to warm up.
-pub(crate) fn warm_up(task: &Task) -> Until {
-    match task.operations {
-        Some(_) => Until::Count(0),
-        None => Until::Time(Instant::now() + Duration::from_secs_f64(task.warm_up)),
-    }
-}
-
-/// Until when to measure.
-pub(crate) fn until(task: &Task) -> Until {
-    match task.operations {
-        Some(count) => Until::Count(count),
-        None => Until::Time(Instant::now() + Duration::from_secs_f64(task.seconds)),
-    }
-}
-
-/// The node that is read and written. The instant server takes the length of its data from its name.
-pub(crate) fn node(task: &Task) -> String {
-    format!("/bench-{}", task.payload)
-}
-
 /// What lives as long as the program: tasks may then borrow it, and nothing is counted for keeping it.
 fn for_good<T: ?Sized>(it: Box<T>) -> &'static T {
     Box::leak(it)
 }
 
 async fn requests<C: Client>(task: &Task) -> Result<Report, Failure> {
-    let client = for_good(Box::new(C::connect(&task.server).await?));
+    let client = for_good(Box::new(C::connect(task).await?));
     let path = for_good(node(task).into_boxed_str());
     let data = for_good(vec![7; task.payload].into_boxed_slice());
     // It may be there from the last time.
     let _ = client.create(path, data).await;
     let report = match task.workload {
         Workload::Get => repeat::<C, _, _>(task, move |_| client.get(path)).await?,
+        Workload::List => {
+            let path = for_good(listed(task).into_boxed_str());
+            make_listed(task, client).await?;
+            repeat::<C, _, _>(task, move |_| client.list(path)).await?
+        }
         Workload::Set => repeat::<C, _, _>(task, move |_| client.set(path, data)).await?,
         Workload::Mixed => {
             let op = move |number| {
@@ -146,6 +112,26 @@ async fn requests<C: Client>(task: &Task) -> Result<Report, Failure> {
     };
     client.clone().close().await;
     Ok(report)
+}
+
+/// The node that is listed, with its children, unless they are there from the last time.
+async fn make_listed<C: Client>(task: &Task, client: &'static C) -> Result<(), Failure> {
+    let children = for_good(listed_children(task).collect::<Box<[_]>>());
+    if let Some(last) = children.last() {
+        if client.get(last).await.is_ok() {
+            return Ok(());
+        }
+    }
+    let _ = client.create(&listed(task), b"").await;
+    // Some may be there, if the last time was interrupted.
+    let create = |number| {
+        let created = client.create(&children[number as usize], b"");
+        async move {
+            let _ = created.await;
+            Ok(())
+        }
+    };
+    ring(GREETING, Tally::new(Until::Count(children.len() as u64)), create).await.map(drop)
 }
 
 async fn create_delete<C: Client>(
@@ -190,7 +176,7 @@ where
     let run = |until, op: F| async move {
         match task.style {
             Style::Ring => ring(task.in_flight, Tally::new(until), op).await,
-            Style::Tasks => tasks(task.in_flight, until, op).await,
+            Style::Tasks => tasks(task.in_flight, Tally::new, until, op).await,
         }
     };
     run(warm_up(task), op.clone()).await?;
@@ -201,14 +187,14 @@ where
 
 async fn connect<C: Client>(task: &Task) -> Result<Report, Failure> {
     let path = node(task);
-    let client = C::connect(&task.server).await?;
+    let client = C::connect(task).await?;
     let _ = client.create(&path, &vec![7; task.payload]).await;
     client.close().await;
     let path = &path;
     let run = |until| async move {
         let (mut tally, mut greeted) = (Tally::precise(until), Tally::precise(until));
         while let Some(begun) = tally.next() {
-            let client = C::connect(&task.server).await?;
+            let client = C::connect(task).await?;
             greeted.ended(begun);
             client.get(path).await?;
             tally.ended(begun);
@@ -227,19 +213,9 @@ async fn connect<C: Client>(task: &Task) -> Result<Report, Failure> {
 
 async fn idle<C: Client>(task: &Task) -> Result<Report, Failure> {
     // The first one pays for what they share.
-    let first = C::connect(&task.server).await?;
+    let first = C::connect(task).await?;
     let (heap, resident) = (live_heap(), status("VmRSS:").unwrap_or_default());
-    let mut sessions = Vec::with_capacity(task.in_flight);
-    while sessions.len() < task.in_flight {
-        let mut set = JoinSet::new();
-        for _ in 0..GREETING.min(task.in_flight - sessions.len()) {
-            let server = task.server.clone();
-            set.spawn(async move { C::connect(&server).await });
-        }
-        while let Some(joined) = set.join_next().await {
-            sessions.push(joined??);
-        }
-    }
+    let sessions = connect_all::<C>(task).await?;
     seen::forget(&task.server);
     let window = Window::open(task);
     tokio::time::sleep(Duration::from_secs_f64(task.seconds)).await;
@@ -253,74 +229,4 @@ async fn idle<C: Client>(task: &Task) -> Result<Report, Failure> {
         .with("longest_silence_ms", seen::longest_silence(&task.server));
     drop((first, sessions));
     Ok(report)
-}
-
-async fn lock<C: Client>(task: &Task) -> Result<Report, Failure> {
-    let own = C::connect(&task.server).await?;
-    let client = &own;
-    let run = |until| async move {
-        let mut tally = Tally::precise(until);
-        while let Some(begun) = tally.next() {
-            let held = client.acquire(LOCK).await?;
-            client.release(held, task.unawaited).await?;
-            tally.ended(begun);
-        }
-        Ok::<_, Failure>(tally)
-    };
-    run(warm_up(task)).await?;
-    let window = Window::open(task);
-    let tally = run(until(task)).await?;
-    let report = window.close(C::NAME, task, tally);
-    own.close().await;
-    Ok(report)
-}
-
-/// What is locked.
-pub(crate) const LOCK: &str = "/bench-lock";
-
-async fn hand_off<C: Client>(task: &Task) -> Result<Report, Failure> {
-    let mut clients = Vec::new();
-    for _ in 0..task.in_flight {
-        clients.push(C::connect(&task.server).await?);
-    }
-    contend(task, &clients, warm_up(task)).await?;
-    let window = Window::open(task);
-    let tally = contend(task, &clients, until(task)).await?;
-    let report = window.close(C::NAME, task, tally);
-    for client in clients {
-        client.close().await;
-    }
-    Ok(report)
-}
-
-/// All contend until they have had enough. What is timed is from the beginning of a release to the next grant.
-async fn contend<C: Client>(task: &Task, clients: &[C], until: Until) -> Result<Tally, Failure> {
-    let tally = Arc::new(Mutex::new((Tally::precise(until), None::<Instant>)));
-    let unawaited = task.unawaited;
-    let mut set = JoinSet::new();
-    for client in clients {
-        let (client, tally) = (client.clone(), tally.clone());
-        set.spawn(async move {
-            let mut goes_on = true;
-            while goes_on {
-                let held = client.acquire(LOCK).await?;
-                {
-                    let mut it = tally.lock().unwrap_or_else(PoisonError::into_inner);
-                    goes_on = it.0.next().is_some();
-                    let released = it.1.take();
-                    if goes_on {
-                        it.0.ended(released);
-                    }
-                    it.1 = Some(Instant::now());
-                }
-                client.release(held, unawaited).await?;
-            }
-            Ok::<_, Failure>(())
-        });
-    }
-    while let Some(joined) = set.join_next().await {
-        joined??;
-    }
-    let tally = Arc::into_inner(tally).ok_or("a contender is still there")?;
-    Ok(tally.into_inner().unwrap_or_else(PoisonError::into_inner).0)
 }

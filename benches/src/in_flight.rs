@@ -1,13 +1,14 @@
-//! So many requests on their way at all times.
+//! So many requests on their way at all times; or as many as become due.
 
 use std::{
+    collections::VecDeque,
     future::{Future, poll_fn},
     mem,
     task::{Context, Poll, ready},
     time::Instant,
 };
 
-use tokio::task::JoinSet;
+use tokio::{sync::mpsc::UnboundedReceiver, task::JoinSet};
 use tokio_util::sync::ReusableBoxFuture;
 
 use crate::{
@@ -110,27 +111,62 @@ where
     .map(|()| tally)
 }
 
-/// As many tasks, each with one under way.
-pub(crate) async fn tasks<F, Fut>(in_flight: usize, until: Until, op: F) -> Result<Tally, Failure>
+/// One task begins each when it hears that it is due, and waits for the oldest; what is timed is from when it was due.
+pub(crate) async fn paced<F, Fut>(
+    mut due: UnboundedReceiver<Instant>,
+    op: F,
+) -> Result<Tally, Failure>
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = Done> + Send + 'static,
+{
+    let (mut under_way, mut idle) = (VecDeque::new(), Vec::new());
+    let mut tally = Tally::of(0);
+    poll_fn(|cx| {
+        let over = loop {
+            let Poll::Ready(heard) = due.poll_recv(cx) else { break false };
+            let Some(at) = heard else { break true };
+            let mut slot = idle.pop().unwrap_or_else(Slot::idle);
+            slot.begin(cx, op(), Some(at));
+            under_way.push_back(slot);
+        };
+        while let Some(slot) = under_way.front_mut() {
+            let Poll::Ready(done) = slot.poll(cx) else { return Poll::Pending };
+            if let Some(Err(failure)) = done {
+                return Poll::Ready(Err(failure));
+            }
+            tally.ended(slot.begun);
+            idle.extend(under_way.pop_front());
+        }
+        if over { Poll::Ready(Ok(())) } else { Poll::Pending }
+    })
+    .await
+    .map(|()| tally)
+}
+
+/// As many tasks, each with one under way and a tally of its own.
+pub(crate) async fn tasks<F, Fut>(
+    in_flight: usize,
+    tally: fn(Until) -> Tally,
+    until: Until,
+    op: F,
+) -> Result<Tally, Failure>
 where
     F: Fn(u64) -> Fut + Clone + Send + 'static,
     Fut: Future<Output = Done> + Send + 'static,
 {
     let mut set = JoinSet::new();
-    let step = in_flight.max(1) as u64;
-    for first in 0..step {
-        let until = match until {
-            Until::Count(count) => Until::Count(count / step + u64::from(first < count % step)),
-            until @ Until::Time(_) => until,
-        };
+    let workers = in_flight.max(1);
+    for worker in 0..workers {
+        let until = until.share(worker, workers);
         let op = op.clone();
         set.spawn(async move {
-            let mut tally = Tally::new(until);
-            let mut number = first;
+            let mut tally = tally(until);
+            let mut number = worker as u64;
             while let Some(begun) = tally.next() {
                 op(number).await?;
                 tally.ended(begun);
-                number += step;
+                number += workers as u64;
             }
             Ok::<_, Failure>(tally)
         });
@@ -168,7 +204,7 @@ mod tests {
             let op = move |_| counted(a.clone(), b.clone());
             let tally = match style {
                 "ring" => ring(16, Tally::new(until), op).await.unwrap(),
-                _ => tasks(16, until, op).await.unwrap(),
+                _ => tasks(16, Tally::new, until, op).await.unwrap(),
             };
             assert_eq!(tally.operations, 1000, "{style}");
             assert_eq!((now.load(Relaxed), most.load(Relaxed)), (0, 16), "{style}");
@@ -179,6 +215,6 @@ mod tests {
     async fn a_failure_ends_the_measurement() {
         let op = |number| async move { if number == 5 { Err("no".into()) } else { Ok(()) } };
         assert!(ring(4, Tally::new(Until::Count(9)), op).await.is_err());
-        assert!(tasks(4, Until::Count(9), op).await.is_err());
+        assert!(tasks(4, Tally::new, Until::Count(9), op).await.is_err());
     }
 }

@@ -22,6 +22,12 @@ pub(crate) fn forget(server: &str) {
     let _ = ask(server, b"srst");
 }
 
+/// Has it break all connections and be down for a while. Only the instant server does.
+pub(crate) fn cut(server: &str) {
+    // Its answer may be cut off, too.
+    let _ = ask(server, b"down");
+}
+
 /// A figure in the answer to `srvr`.
 fn figure(server: &str, label: &str) -> Option<u64> {
     let answer = ask(server, b"srvr").ok()?;

@@ -1,5 +1,7 @@
 //! What is to be measured: the command line that every client's program has.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 
 /// What is to be measured, on which server.
@@ -10,16 +12,27 @@ pub struct Task {
     /// The server, as `host:port`.
     #[arg(long)]
     pub server: String,
-    /// How many requests are under way at all times; contenders of a hand-off; sessions that idle; watches; waiters;
-    /// tasks of cohorts; nodes of a cache.
+    /// Talk TLS to it, and trust the authority in this file, in PEM.
+    #[arg(long)]
+    pub tls: Option<PathBuf>,
+    /// How many requests are under way at all times; contenders of a hand-off; sessions that idle or
+    /// come back; watches; waiters;
+    /// tasks of cohorts and of many locks; nodes of a cache.
     #[arg(long, default_value_t = 1)]
     pub in_flight: usize,
-    /// Over how many sessions waiters are spread, or how many cohorts there are.
+    /// Over how many sessions waiters and tasks of many locks are spread, or how many cohorts there are.
     #[arg(long, default_value_t = 1)]
     pub sessions: usize,
-    /// How many children each node of a cache has; without it, all nodes are children of one.
+    /// How many locks the tasks of many locks share among them; at least one for each.
+    #[arg(long, default_value_t = 1)]
+    pub locks: usize,
+    /// How many children a node has that is listed, none by default; and each node of a cache, all of which are children
+    /// of one by default.
     #[arg(long)]
     pub children: Option<usize>,
+    /// Reads in a second, where they begin at a fixed rate.
+    #[arg(long, default_value_t = 1000.0)]
+    pub rate: f64,
     /// Bytes of data that are read or written.
     #[arg(long, default_value_t = 128)]
     pub payload: usize,
@@ -50,24 +63,32 @@ pub enum Workload {
     Get,
     /// Write a node.
     Set,
+    /// List a node's children.
+    List,
     /// Nine reads, one write.
     Mixed,
     /// Create a node, delete it: one operation.
     CreateDelete,
     /// Write sixteen nodes in one request.
     Multi,
+    /// Read a node at a fixed rate, however long that takes.
+    Steady,
     /// Connect, read a node: one operation. Leaving is not measured.
     Connect,
     /// Have sessions that do nothing.
     Idle,
     /// Acquire an uncontended lock, release it: one operation.
     Lock,
+    /// Tasks, each with locks of its own, take one of them after the other: a lock that was acquired and released is one operation.
+    ManyLocks,
     /// Contenders, each with a session of its own, pass a lock on: a grant is one operation.
     HandOff,
     /// Write so many watched nodes from elsewhere: hearing of one is an operation.
     FanOut,
     /// Lose a connection with so many watches that fire once, and a hundredth of that of others: restoring one is an operation.
     Reconnect,
+    /// So many sessions lose their connection at once, while the instant server is down: having one again is an operation.
+    Storm,
     /// So many wait for one lock, and pass it on through the whole line: a grant is one operation.
     Waiters,
     /// Tasks take a lock in turn, those of a session on one node: having had it once is one operation.
@@ -77,9 +98,23 @@ pub enum Workload {
 }
 
 impl Workload {
+    /// Whether it is nothing but requests, so many at a time on one connection.
+    pub(crate) const fn is_plain_requests(self) -> bool {
+        use Workload::{CreateDelete, Get, List, Mixed, Multi, Set};
+        matches!(self, Get | List | Set | Mixed | CreateDelete | Multi)
+    }
+
     /// Whether only our client has what it takes.
     pub(crate) const fn is_ours_alone(self) -> bool {
-        matches!(self, Self::FanOut | Self::Reconnect | Self::Waiters | Self::Cohort | Self::Cache)
+        matches!(
+            self,
+            Self::FanOut
+                | Self::Reconnect
+                | Self::Storm
+                | Self::Waiters
+                | Self::Cohort
+                | Self::Cache
+        )
     }
 }
 

@@ -21,6 +21,19 @@ pub(crate) enum Until {
     Count(u64),
 }
 
+impl Until {
+    /// What one of so many workers, by its number, has to do of it.
+    pub(crate) const fn share(self, worker: usize, workers: usize) -> Self {
+        match self {
+            Self::Count(count) => {
+                let (worker, workers) = (worker as u64, workers as u64);
+                Self::Count(count / workers + (worker < count % workers) as u64)
+            }
+            Self::Time(_) => self,
+        }
+    }
+}
+
 /// What one worker has done that repeats an operation.
 #[derive(Debug)]
 pub(crate) struct Tally {

@@ -18,7 +18,7 @@ struct Server {
 impl Server {
     fn start(kind: &str) -> Self {
         let mut command = Command::new(ZK_BENCH);
-        command.args(["serve", kind]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.arg("serve").args(kind.split(' ')).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut address = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut address).unwrap();
@@ -100,6 +100,48 @@ fn data_are_as_long_as_asked_for() {
 }
 
 #[test]
+fn a_fixed_rate_is_kept() {
+    let server = Server::start("instant");
+    for client in ["null", "ours"] {
+        let report = server.measure(client, "steady --rate 2000 --operations 400");
+        expect(&report, "operations", 400);
+        expect(&report, "requests_seen", 400);
+        // The last one is due when those before it have had their time.
+        assert!(report["seconds"].as_f64().unwrap() >= 399.0 / 2000.0, "{report}");
+        assert!(report["longest_us"].as_f64() >= report["p999_us"].as_f64(), "{report}");
+    }
+}
+
+#[test]
+fn tls_carries_the_same_requests() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = folder.path().join("authority.pem").display().to_string();
+    let server = Server::start(&format!("instant --tls {authority}"));
+    for client in ["null", "ours"] {
+        for in_flight in [1, 16] {
+            let task = format!("get --in-flight {in_flight} --operations 100");
+            for tls in [String::new(), format!(" --tls {authority}")] {
+                let report = server.measure(client, &format!("{task}{tls}"));
+                expect(&report, "operations", 100);
+                expect(&report, "requests_seen", 100);
+            }
+        }
+    }
+}
+
+#[test]
+fn listings_are_of_so_many_children() {
+    for kind in ["instant", "testkit"] {
+        let server = Server::start(kind);
+        for client in ["null", "null-tokio", "ours"] {
+            let report = server.measure(client, "list --children 50 --in-flight 8 --operations 40");
+            expect(&report, "operations", 40);
+            expect(&report, "requests_seen", 40);
+        }
+    }
+}
+
+#[test]
 fn watches_fire_and_are_restored_in_batches() {
     let server = Server::start("instant");
     let report = server.measure("ours", "fan-out --in-flight 300");
@@ -111,6 +153,17 @@ fn watches_fire_and_are_restored_in_batches() {
     // The handshake, frames of up to 128 KiB, the read behind them.
     let requests = report["requests_seen"].as_u64().unwrap();
     assert!((3..=8).contains(&requests), "{report}");
+}
+
+#[test]
+fn all_sessions_come_back_from_a_storm() {
+    let server = Server::start("instant --outage 0.2");
+    let report = server.measure("ours", "storm --in-flight 50");
+    expect(&report, "operations", 50);
+    expect(&report, "sessions_lost", 0);
+    // One dial at least; more while the server is down.
+    assert!(report["dials"].as_u64() >= Some(50), "{report}");
+    assert!(report["seconds_to_half"].as_f64() <= report["seconds_to_all"].as_f64(), "{report}");
 }
 
 #[test]
@@ -126,6 +179,30 @@ fn locks_are_granted_as_often_as_asked_for() {
             }
             let task = format!("hand-off --in-flight 4 --operations 40{release}");
             expect(&server.measure(client, &task), "operations", 40);
+        }
+    }
+}
+
+#[test]
+fn an_ensemble_passes_locks_on() {
+    let server = Server::start("real --members 3 --fsync");
+    for client in ["null", "ours"] {
+        let report = server.measure(client, "hand-off --in-flight 4 --operations 20 --unawaited");
+        expect(&report, "operations", 20);
+    }
+}
+
+#[test]
+fn many_locks_are_had_without_contention() {
+    let server = Server::start("testkit");
+    for client in ["null", "null-tokio", "ours"] {
+        for spread in ["--in-flight 8 --locks 20", "--in-flight 6 --locks 6 --sessions 6"] {
+            let task = format!("many-locks {spread} --operations 60");
+            let report = server.measure(client, &task);
+            expect(&report, "operations", 60);
+            // To join, to look, to leave: nobody waits for anybody.
+            expect(&report, "requests_seen", 3 * 60);
+            expect(&server.measure(client, &format!("{task} --unawaited")), "operations", 60);
         }
     }
 }

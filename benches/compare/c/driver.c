@@ -14,7 +14,7 @@
 
 static struct {
     const char *workload, *server;
-    int in_flight, payload, unawaited;
+    int in_flight, payload, children, unawaited;
     double seconds, warm_up;
     long operations;
 } task = {.in_flight = 1, .payload = 128, .seconds = 3, .warm_up = 1};
@@ -22,7 +22,8 @@ static struct {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-static char path[64];
+/* The children of what is listed are made by our own client's program. */
+static char path[64], listed[64];
 static char *data;
 
 /* A time, or a count, in which operations are done. */
@@ -57,6 +58,11 @@ static long status(const char *key)
     if (file)
         fclose(file);
     return kib;
+}
+
+static int is(const char *workload)
+{
+    return strcmp(task.workload, workload) == 0;
 }
 
 static void fail(const char *what, int code)
@@ -149,6 +155,12 @@ static void write_completed(int code, const struct Stat *stat, const void *conte
     completed((struct request *)context, code);
 }
 
+static void list_completed(int code, const struct String_vector *names, const void *context)
+{
+    (void)names;
+    completed((struct request *)context, code);
+}
+
 static void begin(struct request *request)
 {
     if (!goes_on()) {
@@ -159,8 +171,10 @@ static void begin(struct request *request)
         return;
     }
     request->at = now();
-    if (strcmp(task.workload, "get") == 0)
+    if (is("get"))
         check("zoo_aget", zoo_aget(request->handle, path, 0, read_completed, request));
+    else if (is("list"))
+        check("zoo_aget_children", zoo_aget_children(request->handle, listed, 0, list_completed, request));
     else
         check("zoo_aset", zoo_aset(request->handle, path, data, task.payload, -1, write_completed, request));
 }
@@ -180,10 +194,15 @@ static void requests(zhandle_t *handle)
         while (goes_on()) {
             double at = now();
             int length = task.payload;
-            if (strcmp(task.workload, "get") == 0)
+            struct String_vector names;
+            if (is("get")) {
                 check("zoo_get", zoo_get(handle, path, 0, buffer, &length, NULL));
-            else
+            } else if (is("list")) {
+                check("zoo_get_children", zoo_get_children(handle, listed, 0, &names));
+                deallocate_String_vector(&names);
+            } else {
                 check("zoo_set", zoo_set(handle, path, data, task.payload, -1));
+            }
             took(now() - at);
             done++;
         }
@@ -241,6 +260,8 @@ static void parse(int count, char **arguments)
             task.in_flight = atoi(value);
         else if (strcmp(name, "payload") == 0)
             task.payload = atoi(value);
+        else if (strcmp(name, "children") == 0)
+            task.children = atoi(value);
         else if (strcmp(name, "seconds") == 0)
             task.seconds = atof(value);
         else if (strcmp(name, "warm-up") == 0)
@@ -256,12 +277,13 @@ int main(int count, char **arguments)
     parse(count, arguments);
     zoo_set_debug_level(0);
     snprintf(path, sizeof path, "/bench-%d", task.payload);
+    snprintf(listed, sizeof listed, "/bench-list-%d", task.children);
     data = calloc(1, task.payload + 1);
     zhandle_t *handle = connect_now();
     /* It may be there. */
     zoo_create(handle, path, data, task.payload, &ZOO_OPEN_ACL_UNSAFE, 0, NULL, 0);
-    int idle = strcmp(task.workload, "idle") == 0, connecting = strcmp(task.workload, "connect") == 0;
-    if (!idle && !connecting && strcmp(task.workload, "get") && strcmp(task.workload, "set")) {
+    int idle = is("idle"), connecting = is("connect");
+    if (!idle && !connecting && !is("get") && !is("list") && !is("set")) {
         fprintf(stderr, "not with the C client: %s\n", task.workload);
         return 1;
     }

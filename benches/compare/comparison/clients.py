@@ -9,6 +9,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent.parent
 ROOT = HERE.parent.parent
 BUILT = HERE / "target"
+# What a server with TLS writes, and clients trust.
+AUTHORITY = BUILT / "authority.pem"
 BENCH = ROOT / "target/compare/zk-bench"
 # The same, with allocations counted, which takes time of its own.
 COUNTED = ROOT / "target/counted/compare/zk-bench"

@@ -5,7 +5,7 @@ import statistics
 from comparison.clients import FLOORS
 
 # Units as readers know them, and what only some workloads have.
-UNITS = {"ops_per_second": "ops/s", "p50_us": "µs", "resident_kib_grown": "KiB"}
+UNITS = {"ops_per_second": "ops/s", "p50_us": "µs", "p99_us": "µs", "seconds_to_all": "s until all are connected", "resident_kib_grown": "KiB"}
 BESIDES = {
     "seconds_to_form": "seconds until all wait",
     "requests_to_form": "requests until all wait",
@@ -14,6 +14,12 @@ BESIDES = {
     "peak_kib_grown_meanwhile": "peak grown meanwhile, KiB",
     "longest_silence_ms": "longest silence of a session, ms",
     "cpu_share": "share of a core",
+    "p999_us": "p99.9, µs",
+    "longest_us": "longest, µs",
+    "seconds_down": "seconds without a server",
+    "seconds_to_half": "seconds until half are connected",
+    "dials": "dials",
+    "sessions_lost": "sessions lost",
     "times_gets": "time to follow, of that of as many gets",
     "bytes_per_node": "path, data and metadata of a node, bytes",
     "resident_per_node": "resident memory per node, bytes",
@@ -29,10 +35,11 @@ COUNTS = {
     "heap_per_node": "heap per node, bytes",
 }
 # Workloads whose operations are as many as allocations are to be told of.
-PER_OPERATION = ("get", "set")
+PER_OPERATION = ("get", "list", "set")
 # Workloads that say more than others, and of which.
-TELLING = {"idle": ("longest_silence_ms", "cpu_share"), "cohort": ("requests_seen",),
+TELLING = {"steady": ("p999_us", "longest_us"), "idle": ("longest_silence_ms", "cpu_share"), "cohort": ("requests_seen",),
            "cache": ("times_gets", "requests_seen", "bytes_per_node", "resident_per_node", "requests_per_change", "us_per_change"),
+           "storm": ("seconds_down", "seconds_to_half", "dials", "sessions_lost"),
            "reconnect": ("requests_seen", "resident_kib_grown", "peak_kib_grown_meanwhile"),
            "waiters": ("seconds_to_form", "requests_to_form", "requests_seen", "resident_kib_grown")}
 

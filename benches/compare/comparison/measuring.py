@@ -5,7 +5,7 @@ import subprocess
 import sys
 from statistics import median
 
-from comparison.clients import ALL, BENCH, CLIENTS, COUNTED, FLOORS, RUST, run
+from comparison.clients import ALL, AUTHORITY, BENCH, CLIENTS, COUNTED, FLOORS, RUST, run
 
 CLIENT_CORE, SERVER_CORE = "0", "1"
 # Rounds of the floors and of ours alone, where it is a matter of a few percent.
@@ -19,10 +19,12 @@ class Server:
 
     SETTINGS = {
         "instant": ["instant"],
+        "instant-tls": ["instant", "--tls", str(AUTHORITY)],
         "testkit": ["testkit"],
         "3.8": ["3.8", "--workers", "0"],
         "3.8-workers": ["3.8"],
         "3.9": ["3.9", "--workers", "0"],
+        "3.9-ensemble": ["3.9", "--workers", "0", "--members", "3", "--fsync"],
     }
 
     def __init__(self, kind):
@@ -84,7 +86,7 @@ def calls_of(name, task, address):
 def styles(name, row):
     """The commands that a client is measured with; the better one counts."""
     task = row.task
-    if name in STYLES and task[0] in ("get", "set") and "--style" not in task and row.in_flight() > 1:
+    if name in STYLES and task[0] in ("get", "list", "set") and "--style" not in task and row.in_flight() > 1:
         return [[*task, "--style", style] for style in ("ring", "tasks")]
     return [task]
 

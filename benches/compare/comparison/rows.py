@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from comparison.clients import ALL, RUST
+from comparison.clients import ALL, AUTHORITY, RUST
 
 
 @dataclass
@@ -35,24 +35,36 @@ def at_once(workload, count, *more):
     return [workload, "--in-flight", str(count), *more]
 
 
+def spaced(count):
+    return f"{count:,}".replace(",", " ")
+
+
 REQUESTS = [name for name in ALL if name != "curator"]
 SESSIONS = [name for name in ALL if name != "null-tokio"]
 LOCKS = ["null", "null-tokio", "ours", "kezhuw", "go", "curator", "kazoo"]
 # The floor of these is on tokio in any case.
 HAND_OFFS = [name for name in LOCKS if name != "null-tokio"]
+# The driver of the others has one lock.
+MANY_LOCKERS = ["null", "null-tokio", "ours", "kezhuw"]
+# Tasks, sessions and locks.
+MANY_LOCKS = (("many-locks", "1 000 locks in turn by 64 tasks on one session", 64, 1, 1_000),
+              ("session-locks", "100 sessions, each with a lock of its own", 100, 100, 100))
 OURS = ["ours"]
 # We come first: our program makes the nodes that all of them follow.
 CACHES = ["ours", "curator", "kazoo"]
 # Those whose program knows every workload.
 RUSTY = ["null", "ours", *RUST]
+RATES = (1_000, 10_000)
+LISTED = (1_000, 10_000)
 TASKS = (1, 8, 64, 512)
+STORMS = (1_000, 10_000)
 LINES = (100, 1_000, 10_000)
 WATCHES = (1_000, 10_000, 100_000)
 NODES = (10_000, 100_000, 1_000_000)
 
 
 def rows():
-    return [*requests(), *locks(), *sessions(), *ours_alone()]
+    return [*requests(), *locks(), *ensemble(), *sessions(), *ours_alone()]
 
 
 def requests():
@@ -63,6 +75,18 @@ def requests():
                       is_close=server != "3.8-workers", counted=server == "instant")
         yield Row(f"set-256-{server}", f"{name}: set, 256 in flight", server, at_once("set", 256), REQUESTS,
                   is_close=server != "3.8-workers", counted=server == "instant")
+    for count in (1, 16, 256):
+        yield Row(f"get-{count}-tls", f"instant, over TLS: get, {count} in flight", "instant-tls", at_once("get", count, "--tls", str(AUTHORITY)),
+                  ["null", "ours", "go"], is_close=True, counted=True)
+    for server in ("instant", "3.9"):
+        for children in LISTED:
+            for count in (1, 16):
+                yield Row(f"list-{children}-{count}-{server}", f"{server}: list {spaced(children)} children, {count} in flight", server,
+                          at_once("list", count, "--children", str(children)), REQUESTS, counted=server == "instant")
+    for server in ("instant", "3.9"):
+        for rate in RATES:
+            yield Row(f"steady-{rate}-{server}", f"{server}: {spaced(rate)} gets a second, timed from when each was to begin", server,
+                      ["steady", "--rate", str(rate)], ["null", "ours", *RUST], "p99_us", min)
     for workload, title in (("mixed", "nine reads to a write"), ("create-delete", "create and delete"), ("multi", "multi of 16")):
         # One task that waits for the oldest would not go on with the others: what is two requests needs a task for each.
         style = ["--style", "tasks"] if workload == "create-delete" else []
@@ -80,6 +104,22 @@ def locks():
         for count in (2, 16, 64):
             yield Row(f"hand-off-{count}-{server}", f"{server}: hand-offs, {count} contenders, not awaited", server,
                       at_once("hand-off", count, "--unawaited"), HAND_OFFS, is_close=True)
+        for key, title, count, sessions, locks in MANY_LOCKS:
+            for words, more in (("awaited", []), ("not awaited", ["--unawaited"])):
+                yield Row(f"{key}{'-unawaited' if more else ''}-{server}", f"{server}: {title}, {words}", server,
+                          at_once("many-locks", count, "--sessions", str(sessions), "--locks", str(locks), *more),
+                          MANY_LOCKERS, is_close=True)
+
+
+def ensemble():
+    """Three that wait for their disk, by way of one that follows."""
+    server = "3.9-ensemble"
+    for key, title, task in (("get-256", "get, 256 in flight", at_once("get", 256)), ("set-256", "set, 256 in flight", at_once("set", 256)),
+                             ("lock", "lock and unlock, awaited", ["lock"]),
+                             ("hand-off-16", "hand-offs, 16 contenders, not awaited", at_once("hand-off", 16, "--unawaited"))):
+        others = ["java"] if task[0] in ("get", "set") else ["curator"]
+        yield Row(f"{key}-{server}", f"3.9, ensemble of three with fsync: {title}", server, task, ["null", "ours", "kezhuw", "go", *others],
+                  is_close=True)
 
 
 def sessions():
@@ -87,7 +127,7 @@ def sessions():
         yield Row(f"connect-{server}", f"{server}: connect to first reply", server, ["connect"], SESSIONS, "p50_us", min, is_close=True)
     for count, clients in ((1, OURS), (1_000, SESSIONS), (10_000, OURS)):
         # Long enough for a ping or two.
-        yield Row(f"idle-{count}", f"{count:,} idle session{'s' * (count > 1)}".replace(",", " "), "instant", at_once("idle", count), clients,
+        yield Row(f"idle-{count}", f"{spaced(count)} idle session{'s' * (count > 1)}", "instant", at_once("idle", count), clients,
                   "resident_kib_grown", min, longer=4, counted=True)
 
 
@@ -96,16 +136,19 @@ def ours_alone():
         yield Row(f"tasks-{tasks}", f"instant: get, {tasks} tasks on two threads, two cores", "instant",
                   at_once("get", tasks, "--threads", "2", "--style", "tasks"), OURS, pinned=False)
     for count in WATCHES:
-        title = f"{count:,}".replace(",", " ")
+        title = spaced(count)
         yield Row(f"reconnect-{count}", f"reconnect with {title} watches, and a hundredth of that of persistent ones", "instant",
                   at_once("reconnect", count), OURS, counted=True)
         yield Row(f"fan-out-{count}", f"{title} watched nodes are written", "instant", at_once("fan-out", count), OURS)
+    for count in STORMS:
+        yield Row(f"storm-{count}", f"{spaced(count)} sessions come back when a server does that was down for 5 s", "instant", at_once("storm", count), OURS,
+                  "seconds_to_all", min, rounds=3)
     for count in LINES:
-        title = f"{count:,}".replace(",", " ")
+        title = spaced(count)
         yield Row(f"waiters-{count}", f"3.9: {title} waiters on one lock, over 16 sessions", "3.9",
                   at_once("waiters", count, "--sessions", "16"), OURS, rounds=1, patience=1800, counted=True)
     for count in NODES:
-        title = f"{count:,}".replace(",", " ")
+        title = spaced(count)
         for shape, more in (("flat", []), ("tree", ["--children", "10"])):
             yield Row(f"cache-{shape}-{count}", f"3.9: a cache of {title} nodes, {'ten children each' if more else 'all below one'}", "3.9",
                       at_once("cache", count, "--payload", "100", *more), CACHES if count < max(NODES) else OURS,

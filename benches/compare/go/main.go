@@ -2,8 +2,11 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"sort"
 	"strconv"
@@ -20,7 +23,9 @@ const lockPath = "/bench-lock"
 
 type task struct {
 	workload, server  string
+	authority         string
 	inFlight, payload int
+	children          int
 	seconds, warmUp   float64
 	operations        int64
 	unawaited         bool
@@ -44,10 +49,14 @@ func parse() task {
 		switch name {
 		case "server":
 			t.server = value
+		case "tls":
+			t.authority = value
 		case "in-flight":
 			t.inFlight = int(number)
 		case "payload":
 			t.payload = int(number)
+		case "children":
+			t.children = int(number)
 		case "seconds":
 			t.seconds = number
 		case "warm-up":
@@ -68,7 +77,11 @@ func check(err error) {
 
 // connect waits for the session.
 func connect(t task) *zk.Conn {
-	conn, events, err := zk.Connect([]string{t.server}, 10*time.Second, zk.WithLogger(silent{}))
+	dial := net.DialTimeout
+	if t.authority != "" {
+		dial = secured(t.authority)
+	}
+	conn, events, err := zk.Connect([]string{t.server}, 10*time.Second, zk.WithLogger(silent{}), zk.WithDialer(dial))
 	check(err)
 	for event := range events {
 		if event.State == zk.StateHasSession {
@@ -76,6 +89,17 @@ func connect(t task) *zk.Conn {
 		}
 	}
 	return conn
+}
+
+// secured dials servers whose certificate is of the authority in this file.
+func secured(authority string) zk.Dialer {
+	pem, err := os.ReadFile(authority)
+	check(err)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(pem)
+	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		return tls.DialWithDialer(&net.Dialer{Timeout: timeout}, network, address, &tls.Config{RootCAs: roots})
+	}
 }
 
 func processor() float64 {
@@ -200,6 +224,10 @@ func main() {
 	switch t.workload {
 	case "get":
 		run = func(p *phase) { loops(p, t.inFlight, func() { _, _, err := conn.Get(path); check(err) }) }
+	case "list":
+		// Our own client's program has made its children.
+		listed := fmt.Sprintf("/bench-list-%d", t.children)
+		run = func(p *phase) { loops(p, t.inFlight, func() { _, _, err := conn.Children(listed); check(err) }) }
 	case "set":
 		run = func(p *phase) { loops(p, t.inFlight, func() { _, err := conn.Set(path, data, -1); check(err) }) }
 	case "lock":

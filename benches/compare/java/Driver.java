@@ -3,6 +3,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
@@ -35,6 +36,8 @@ public final class Driver {
     private final boolean curator;
     private final int inFlight;
     private final String path;
+    /** Its children are made by our own client's program. */
+    private final String listed;
     private final byte[] data;
     private CuratorCache followed;
     private long heapBefore;
@@ -90,6 +93,7 @@ public final class Driver {
         inFlight = Integer.parseInt(task.getOrDefault("in-flight", "1"));
         data = new byte[Integer.parseInt(task.getOrDefault("payload", "128"))];
         path = "/bench-" + data.length;
+        listed = "/bench-list-" + task.get("children");
     }
 
     public static void main(String[] args) throws Exception {
@@ -133,7 +137,7 @@ public final class Driver {
         boolean once = false;
         java.util.function.Consumer<Phase> measured;
         switch (workload + (curator ? " of curator" : "")) {
-            case "get", "set" -> measured = phase -> quietly(() -> requests(phase, client));
+            case "get", "set", "list" -> measured = phase -> quietly(() -> requests(phase, client));
             case "connect" -> measured = phase -> quietly(() -> connects(phase));
             case "connect of curator" -> measured = phase -> quietly(() -> frameworks(phase));
             case "lock of curator" -> {
@@ -235,14 +239,13 @@ public final class Driver {
     }
 
     private void requests(Phase phase, ZooKeeper client) throws Exception {
-        boolean reads = workload.equals("get");
         if (inFlight == 1) {
             while (phase.goesOn()) {
                 long begun = System.nanoTime();
-                if (reads) {
-                    client.getData(path, false, null);
-                } else {
-                    client.setData(path, data, -1);
+                switch (workload) {
+                    case "get" -> client.getData(path, false, null);
+                    case "list" -> client.getChildren(listed, false);
+                    default -> client.setData(path, data, -1);
                 }
                 phase.took(System.nanoTime() - begun);
                 phase.done.incrementAndGet();
@@ -251,21 +254,22 @@ public final class Driver {
         }
         CountDownLatch ended = new CountDownLatch(inFlight);
         for (int i = 0; i < inFlight; i++) {
-            next(phase, client, reads, ended);
+            next(phase, client, ended);
         }
         ended.await();
     }
 
-    private void next(Phase phase, ZooKeeper client, boolean reads, CountDownLatch ended) {
+    private void next(Phase phase, ZooKeeper client, CountDownLatch ended) {
         if (!phase.goesOn()) {
             ended.countDown();
             return;
         }
         long begun = System.nanoTime();
-        if (reads) {
-            client.getData(path, false, (code, p, c, d, stat) -> completed(phase, client, begun, code, ended), null);
-        } else {
-            client.setData(path, data, -1, (code, p, c, stat) -> completed(phase, client, begun, code, ended), null);
+        switch (workload) {
+            case "get" -> client.getData(path, false, (code, p, c, d, stat) -> completed(phase, client, begun, code, ended), null);
+            case "list" -> client.getChildren(listed, false, (int code, String p, Object c, List<String> names) ->
+                    completed(phase, client, begun, code, ended), null);
+            default -> client.setData(path, data, -1, (code, p, c, stat) -> completed(phase, client, begun, code, ended), null);
         }
     }
 
@@ -277,7 +281,7 @@ public final class Driver {
         if (phase.done.incrementAndGet() % 16 == 0) {
             phase.took(System.nanoTime() - begun);
         }
-        next(phase, client, workload.equals("get"), ended);
+        next(phase, client, ended);
     }
 
     private void connects(Phase phase) throws Exception {

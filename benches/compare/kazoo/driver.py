@@ -159,6 +159,12 @@ def main():
     if task.workload == "get":
         def run(phase):
             requests(phase, task.in_flight, lambda: client.get_async(path))
+    elif task.workload == "list":
+        # Our own client's program has made its children.
+        listed = "/bench-list-%d" % task.children
+
+        def run(phase):
+            requests(phase, task.in_flight, lambda: client.get_children_async(listed))
     elif task.workload == "set":
         def run(phase):
             requests(phase, task.in_flight, lambda: client.set_async(path, data))

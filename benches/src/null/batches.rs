@@ -2,15 +2,16 @@
 
 use std::{
     collections::VecDeque,
+    io::{Read, Write},
     time::{Duration, Instant},
 };
 
 use bytes::BytesMut;
 use zk_proto::{
-    Acl, AclList, CreateFlags, Str,
+    Acl, AclList, CreateFlags, ErrorCode, Str,
     request::{
-        CreateRequest, DeleteRequest, GetDataRequest, MultiOp, MultiRequest, Request,
-        SetDataRequest,
+        CreateRequest, DeleteRequest, GetChildrenRequest, GetDataRequest, MultiOp, MultiRequest,
+        Request, SetDataRequest,
     },
 };
 
@@ -20,8 +21,9 @@ use super::{
 };
 use crate::{
     client::Failure,
-    drive::{node, runtime, until, warm_up},
+    nodes::{listed, listed_children, node},
     report::Report,
+    setup::{runtime, until, warm_up},
     task::{Task, Workload},
     window::{Tally, Until, Window, status},
 };
@@ -38,7 +40,8 @@ struct Batch {
 
 impl Batch {
     fn of(task: &Task) -> Self {
-        let (path, data) = (node(task), vec![7; task.payload]);
+        let path = if task.workload == Workload::List { listed(task) } else { node(task) };
+        let data = vec![7; task.payload];
         let per_operation = if task.workload == Workload::CreateDelete { 2 } else { 1 };
         let count = match task.workload {
             // One in ten must be the other.
@@ -74,6 +77,9 @@ impl Batch {
                 let sets = paths.iter().map(|path| MultiOp::SetData(set(path, data)));
                 self.put(xid, &sets.collect::<MultiRequest>());
             }
+            Workload::List => {
+                self.put(xid, &GetChildrenRequest { path: Str::from(path), watch: false });
+            }
             _ => self.put(xid, &GetDataRequest { path: Str::from(path), watch: false }),
         }
     }
@@ -94,7 +100,7 @@ fn set<'a>(path: &'a str, data: &'a [u8]) -> SetDataRequest<'a> {
     SetDataRequest { path: Str::from(path), data: Some(data), version: -1 }
 }
 
-pub(super) fn create<'a>(path: &'a str, data: &'a [u8]) -> CreateRequest<'a> {
+fn create<'a>(path: &'a str, data: &'a [u8]) -> CreateRequest<'a> {
     let (path, acl, flags) = (Str::from(path), open(), CreateFlags::PERSISTENT);
     CreateRequest { path, data: Some(data), acl, flags }
 }
@@ -105,7 +111,13 @@ pub(super) fn open() -> AclList {
 }
 
 pub(super) fn requests(task: &Task) -> Result<Report, Failure> {
-    let mut wire = Wire::connect(&task.server)?;
+    match &task.tls {
+        None => requests_on(Wire::connect(&task.server)?, task),
+        Some(authority) => requests_on(Wire::connect_secured(&task.server, authority)?, task),
+    }
+}
+
+fn requests_on<S: Read + Write>(mut wire: Wire<S>, task: &Task) -> Result<Report, Failure> {
     prepare(&mut wire, task)?;
     let (wire, report) = now(measure(wire, NAME, task))?;
     wire.close();
@@ -130,16 +142,39 @@ async fn measure<T: Talk>(mut wire: T, name: &str, task: &Task) -> Result<(T, Re
 }
 
 /// Has the nodes there that are read and written.
-fn prepare(wire: &mut Wire, task: &Task) -> Result<(), Failure> {
+fn prepare(wire: &mut Wire<impl Read + Write>, task: &Task) -> Result<(), Failure> {
     let multi = (0..16).map(|number| format!("/bench-multi-{number}"));
     for path in multi.chain([node(task)]) {
-        let mut out = BytesMut::new();
-        put(&mut out, 1, &create(&path, &vec![7; task.payload]));
-        wire.write(&out)?;
-        // It may be there from the last time.
-        wire.reply()?;
+        make(wire, &path, &vec![7; task.payload])?;
     }
-    Ok(())
+    match listed_children(task).last() {
+        Some(last) if task.workload == Workload::List => make_listed(wire, task, &last),
+        _ => Ok(()),
+    }
+}
+
+/// The node that is listed, with its children up to the last one, unless they are there from the last time.
+fn make_listed(wire: &mut Wire<impl Read + Write>, task: &Task, last: &str) -> Result<(), Failure> {
+    let mut out = BytesMut::new();
+    put(&mut out, 1, &GetDataRequest { path: Str::from(last), watch: false });
+    wire.write(&out)?;
+    if wire.reply()?.header.err == ErrorCode::OK {
+        return Ok(());
+    }
+    make(wire, &listed(task), b"")?;
+    listed_children(task).try_for_each(|path| make(wire, &path, b""))
+}
+
+/// A node, which may be there from the last time.
+pub(super) fn make(
+    wire: &mut Wire<impl Read + Write>,
+    path: &str,
+    data: &[u8],
+) -> Result<(), Failure> {
+    let mut out = BytesMut::new();
+    put(&mut out, 1, &create(path, data));
+    wire.write(&out)?;
+    wire.reply().map(drop)
 }
 
 /// Keeps all of the batch under way.

@@ -16,25 +16,28 @@ use zk_proto::{
 
 use super::{
     NAME, NAME_ON_TOKIO,
-    batches::{create, open},
+    batches::{make, open},
     wire::{SharedWire, Talk, Wire, now, put},
 };
 use crate::{
     client::Failure,
-    drive::{LOCK, runtime, until, warm_up},
+    locks::LOCK,
     report::Report,
+    setup::{runtime, until, warm_up},
     task::Task,
     window::{Tally, Until, Window},
 };
 
 /// As long as names of protected nodes are, which is what others' listings are made of.
-const PREFIX: &str = "/bench-lock/_c_00000000-0000-4000-8000-000000000000-lock-";
+pub(super) const PROTECTED: &str = "_c_00000000-0000-4000-8000-000000000000-lock-";
 
 /// Digits of a sequence number.
 const DIGITS: usize = 10;
 
 struct Contender<T> {
     wire: T,
+    /// What its nodes are called in front of their numbers.
+    prefix: String,
     /// The node that is to be deleted.
     own: Option<String>,
     xid: i32,
@@ -44,17 +47,14 @@ struct Contender<T> {
 /// A connection, after the lock's own node has been made.
 fn connect(task: &Task) -> Result<Wire, Failure> {
     let mut wire = Wire::connect(&task.server)?;
-    let mut out = BytesMut::new();
-    put(&mut out, 1, &create(LOCK, b""));
-    wire.write(&out)?;
-    // It may be there.
-    wire.reply()?;
+    make(&mut wire, LOCK, b"")?;
     Ok(wire)
 }
 
 impl<T: Talk> Contender<T> {
-    const fn new(wire: T, task: &Task) -> Self {
-        Self { wire, own: None, xid: 1, unawaited: task.unawaited }
+    fn new(wire: T, task: &Task) -> Self {
+        let prefix = format!("{LOCK}/{PROTECTED}");
+        Self { wire, prefix, own: None, xid: 1, unawaited: task.unawaited }
     }
 
     fn next_xid(&mut self) -> i32 {
@@ -73,7 +73,7 @@ impl<T: Talk> Contender<T> {
         let mut out = BytesMut::with_capacity(512);
         let deleted = self.put_delete(&mut out);
         let (joined, listed) = (self.next_xid(), self.next_xid());
-        let (path, data) = (Str::from(PREFIX), Some(&b""[..]));
+        let (path, data) = (Str::from(&*self.prefix), Some(&b""[..]));
         let flags = CreateFlags::EPHEMERAL_SEQUENTIAL;
         put(&mut out, joined, &CreateRequest { path, data, acl: open(), flags });
         put(&mut out, listed, &GetChildrenRequest { path: Str::from(LOCK), watch: false });
@@ -157,7 +157,7 @@ impl<T: Talk> Contender<T> {
 }
 
 /// The nearest name in front of one's own, and how many there are.
-fn in_front_of(names: &Bytes, own: &str) -> Result<Option<(String, usize)>, Failure> {
+pub(super) fn in_front_of(names: &Bytes, own: &str) -> Result<Option<(String, usize)>, Failure> {
     let GetChildrenResponse { children } = decode_prefix(names)?;
     let digits = |name: &str| name[name.len() - DIGITS..].to_owned();
     let own = digits(own);

@@ -1,12 +1,6 @@
 //! Bytes of requests; replies that are counted, or looked at as far as it takes.
 
-use std::{
-    future::Future,
-    io::{self, Read as _, Write as _},
-    net::TcpStream,
-    pin::pin,
-    task,
-};
+use std::{future::Future, io, net::TcpStream, path::Path, pin::pin, task};
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -17,13 +11,16 @@ use zk_proto::{
     request::{CloseSession, ConnectRequest, Request, TrailingFlag},
 };
 
-use crate::client::Failure;
+use crate::{
+    client::Failure,
+    tls::{Secured, secured},
+};
 
 /// Longest reply.
 const REPLY_MAX: usize = 64 << 20;
 
 /// Most that is read at once of what is looked at.
-const READ_LEN: usize = 16 << 10;
+pub(super) const READ_LEN: usize = 16 << 10;
 
 /// The first frame of a connection.
 pub(super) fn greeting() -> BytesMut {
@@ -73,6 +70,9 @@ pub(super) trait Talk: Sized {
     async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
 
     async fn reply(&mut self) -> Result<Reply, Failure>;
+
+    /// One that has been read already.
+    fn buffered(&mut self) -> Result<Option<Reply>, Failure>;
 }
 
 /// A connection that many can wait on at the same time.
@@ -107,9 +107,13 @@ impl Talk for SharedWire {
             not_nothing(self.stream.read_buf(&mut self.inbound).await?)?;
         }
     }
+
+    fn buffered(&mut self) -> Result<Option<Reply>, Failure> {
+        split(&mut self.inbound)?.map(Reply::read).transpose()
+    }
 }
 
-impl Talk for Wire {
+impl<S: io::Read + io::Write> Talk for Wire<S> {
     async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         Self::write(self, bytes)
     }
@@ -120,6 +124,10 @@ impl Talk for Wire {
 
     async fn reply(&mut self) -> Result<Reply, Failure> {
         Self::reply(self)
+    }
+
+    fn buffered(&mut self) -> Result<Option<Reply>, Failure> {
+        split(&mut self.inbound)?.map(Reply::read).transpose()
     }
 }
 
@@ -132,15 +140,36 @@ fn split(inbound: &mut BytesMut) -> Result<Option<Bytes>, Failure> {
 }
 
 /// A connection with a session, on which one waits.
-pub(super) struct Wire {
-    stream: TcpStream,
+pub(super) struct Wire<S = TcpStream> {
+    stream: S,
     inbound: BytesMut,
 }
 
 impl Wire {
     pub(super) fn connect(server: &str) -> Result<Self, Failure> {
-        let stream = TcpStream::connect(server)?;
-        stream.set_nodelay(true)?;
+        Self::begin(dial(server)?)
+    }
+
+    /// The same connection, for another thread to write to.
+    pub(super) fn twin(&self) -> io::Result<Self> {
+        Ok(Self { stream: self.stream.try_clone()?, inbound: BytesMut::new() })
+    }
+}
+
+impl Wire<Secured> {
+    pub(super) fn connect_secured(server: &str, authority: &Path) -> Result<Self, Failure> {
+        Self::begin(secured(dial(server)?, authority)?)
+    }
+}
+
+fn dial(server: &str) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(server)?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+impl<S: io::Read + io::Write> Wire<S> {
+    fn begin(stream: S) -> Result<Self, Failure> {
         let mut wire = Self { stream, inbound: BytesMut::with_capacity(1 << 10) };
         wire.write(&greeting())?;
         let answer = wire.frame()?;

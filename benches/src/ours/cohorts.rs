@@ -6,11 +6,12 @@ use zk_locks::CohortLock;
 use super::NAME;
 use crate::{
     client::Failure,
-    drive::{LOCK, until, warm_up},
     in_flight::tasks,
+    locks::LOCK,
     report::Report,
+    setup::{until, warm_up},
     task::Task,
-    window::Window,
+    window::{Tally, Window},
 };
 
 /// Every task takes the lock and releases it, again and again; with several cohorts they take turns.
@@ -38,9 +39,9 @@ pub(super) async fn cohorts(task: Task) -> Result<Report, Failure> {
             Ok(())
         }
     };
-    tasks(task.in_flight, warm_up(&task), op.clone()).await?;
+    tasks(task.in_flight, Tally::new, warm_up(&task), op.clone()).await?;
     let window = Window::open(&task);
-    let tally = tasks(task.in_flight, until(&task), op).await?;
+    let tally = tasks(task.in_flight, Tally::new, until(&task), op).await?;
     let report = window.close(NAME, &task, tally);
     for client in clients {
         client.close().await?;

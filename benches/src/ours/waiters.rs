@@ -19,8 +19,8 @@ use zk_locks::Lock;
 use super::NAME;
 use crate::{
     client::Failure,
-    drive::LOCK,
     in_flight::Done,
+    locks::LOCK,
     report::Report,
     seen,
     task::Task,

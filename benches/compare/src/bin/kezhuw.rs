@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use futures_util::TryFutureExt as _;
-use zk_benches::{Client, Failure, program};
+use zk_benches::{Client, Failure, Task, program};
 use zookeeper_client as zk;
 
 #[cfg(feature = "count-allocations")]
@@ -20,17 +20,23 @@ fn persistent() -> zk::CreateOptions<'static> {
 impl Client for Kezhuw {
     const NAME: &'static str = "kezhuw";
 
+    type Lock = (zk::Client, String);
+
     /// Given back by dropping it; there is no way to wait for that.
     type Held = zk::OwnedLockClient;
 
-    async fn connect(server: &str) -> Result<Self, Failure> {
-        Ok(Self(zk::Client::connect(server).await?))
+    async fn connect(task: &Task) -> Result<Self, Failure> {
+        Ok(Self(zk::Client::connect(&task.server).await?))
     }
 
     async fn close(self) {}
 
     fn get(&self, path: &str) -> impl Future<Output = Result<(), Failure>> + Send {
         self.0.get_data(path).map_ok(drop).err_into()
+    }
+
+    fn list(&self, path: &str) -> impl Future<Output = Result<(), Failure>> + Send {
+        self.0.get_children(path).map_ok(drop).err_into()
     }
 
     fn set(&self, path: &str, data: &[u8]) -> impl Future<Output = Result<(), Failure>> + Send {
@@ -60,14 +66,18 @@ impl Client for Kezhuw {
         }
     }
 
-    async fn acquire(&self, path: &str) -> Result<Self::Held, Failure> {
+    fn lock(&self, path: &str) -> Self::Lock {
+        (self.0.clone(), path.to_owned())
+    }
+
+    async fn acquire((client, path): &Self::Lock) -> Result<Self::Held, Failure> {
         let prefix = zk::LockPrefix::new_curator(path, "lock-")?;
         let options = zk::LockOptions::new(zk::Acls::anyone_all());
         let options = options.with_ancestor_options(persistent())?;
-        Ok(self.0.lock(prefix, b"", options).await?.into_owned())
+        Ok(client.lock(prefix, b"", options).await?.into_owned())
     }
 
-    async fn release(&self, held: Self::Held, _: bool) -> Result<(), Failure> {
+    async fn release(held: Self::Held, _: bool) -> Result<(), Failure> {
         drop(held);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::{process::ExitCode, time::Duration};
 
 use tokio_zookeeper::{Acl, CreateMode, ZooKeeper, ZooKeeperBuilder};
-use zk_benches::{Client, Failure, Workload, program};
+use zk_benches::{Client, Failure, Task, Workload, program};
 
 #[cfg(feature = "count-allocations")]
 #[global_allocator]
@@ -12,17 +12,23 @@ static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::I
 #[derive(Clone)]
 struct TokioZooKeeper(ZooKeeper);
 
+const NO_RECIPES: &str = "no recipes";
+
 impl Client for TokioZooKeeper {
     const NAME: &'static str = "tokio-zookeeper";
-    const LACKS: &'static [(Workload, &'static str)] =
-        &[(Workload::Lock, "no recipes"), (Workload::HandOff, "no recipes")];
+    const LACKS: &'static [(Workload, &'static str)] = &[
+        (Workload::Lock, NO_RECIPES),
+        (Workload::ManyLocks, NO_RECIPES),
+        (Workload::HandOff, NO_RECIPES),
+    ];
 
+    type Lock = ();
     type Held = ();
 
-    async fn connect(server: &str) -> Result<Self, Failure> {
+    async fn connect(task: &Task) -> Result<Self, Failure> {
         let mut builder = ZooKeeperBuilder::default();
         builder.set_timeout(Duration::from_secs(10));
-        let (client, _) = builder.connect(&server.parse()?).await?;
+        let (client, _) = builder.connect(&task.server.parse()?).await?;
         Ok(Self(client))
     }
 
@@ -30,6 +36,11 @@ impl Client for TokioZooKeeper {
 
     async fn get(&self, path: &str) -> Result<(), Failure> {
         self.0.get_data(path).await?.ok_or("no such node")?;
+        Ok(())
+    }
+
+    async fn list(&self, path: &str) -> Result<(), Failure> {
+        self.0.get_children(path).await?.ok_or("no such node")?;
         Ok(())
     }
 
@@ -58,12 +69,14 @@ impl Client for TokioZooKeeper {
         Ok(())
     }
 
-    async fn acquire(&self, _: &str) -> Result<(), Failure> {
-        Err("no recipes".into())
+    fn lock(&self, _: &str) {}
+
+    async fn acquire((): &()) -> Result<(), Failure> {
+        Err(NO_RECIPES.into())
     }
 
-    async fn release(&self, (): (), _: bool) -> Result<(), Failure> {
-        Err("no recipes".into())
+    async fn release((): (), _: bool) -> Result<(), Failure> {
+        Err(NO_RECIPES.into())
     }
 }
 

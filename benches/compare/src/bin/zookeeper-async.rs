@@ -2,7 +2,7 @@
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use zk_benches::{Client, Failure, Workload, program};
+use zk_benches::{Client, Failure, Task, Workload, program};
 use zookeeper_async::{
     Acl, CreateMode, WatchedEvent, Watcher, ZooKeeper,
     recipes::shared_lock::{self, LockGuard},
@@ -28,11 +28,13 @@ impl Client for ZooKeeperAsync {
         (Workload::HandOff, "its lock panics with several contenders"),
     ];
 
+    type Lock = (Arc<ZooKeeper>, String);
+
     /// Given back by dropping it; there is no way to wait for that.
     type Held = Arc<LockGuard>;
 
-    async fn connect(server: &str) -> Result<Self, Failure> {
-        let client = ZooKeeper::connect(server, Duration::from_secs(10), Nobody).await?;
+    async fn connect(task: &Task) -> Result<Self, Failure> {
+        let client = ZooKeeper::connect(&task.server, Duration::from_secs(10), Nobody).await?;
         Ok(Self(Arc::new(client)))
     }
 
@@ -43,6 +45,11 @@ impl Client for ZooKeeperAsync {
 
     async fn get(&self, path: &str) -> Result<(), Failure> {
         self.0.get_data(path, false).await?;
+        Ok(())
+    }
+
+    async fn list(&self, path: &str) -> Result<(), Failure> {
+        self.0.get_children(path, false).await?;
         Ok(())
     }
 
@@ -65,11 +72,15 @@ impl Client for ZooKeeperAsync {
         Err("no multi".into())
     }
 
-    async fn acquire(&self, path: &str) -> Result<Self::Held, Failure> {
-        Ok(shared_lock::lock(self.0.clone(), path.to_owned()).await?)
+    fn lock(&self, path: &str) -> Self::Lock {
+        (self.0.clone(), path.to_owned())
     }
 
-    async fn release(&self, held: Self::Held, _: bool) -> Result<(), Failure> {
+    async fn acquire((client, path): &Self::Lock) -> Result<Self::Held, Failure> {
+        Ok(shared_lock::lock(client.clone(), path.clone()).await?)
+    }
+
+    async fn release(held: Self::Held, _: bool) -> Result<(), Failure> {
         drop(held);
         Ok(())
     }
