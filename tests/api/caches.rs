@@ -41,21 +41,19 @@ pub(crate) async fn truth(zk: &Client, root: &str, depth: usize) -> Nodes {
 /// Waits until the copy is equal to what the servers have, and stays so.
 pub(crate) async fn converged(cache: &Cache, zk: &Client, root: &str, depth: usize) {
     let expected = truth(zk, root, depth).await;
-    let mut last = BTreeMap::new();
+    let mut last = None;
     let done = async {
-        loop {
+        while last.as_ref() != Some(&expected) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
             match cache.state() {
                 CacheState::Ended(end) => panic!("the cache has ended: {end}"),
-                CacheState::Following => last = seen(cache.nodes()),
+                CacheState::Following => last = Some(seen(cache.nodes())),
                 _ => {}
             }
-            if last == expected {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
     if tokio::time::timeout(LIMIT, done).await.is_err() {
+        let last = last.unwrap_or_default();
         let differs = |path: &&String| last.get(*path) != expected.get(*path);
         let paths = last.keys().chain(expected.keys()).filter(differs).take(5);
         panic!("{:?}: others at {:?}", cache.state(), paths.collect::<Vec<_>>());

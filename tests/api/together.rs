@@ -2,7 +2,10 @@
 
 use zk_client::{Client, CreateMode, MultiError, OpCode, OwnedNode, Rejection};
 use zk_testkit::proxy::Match;
-use zk_tests::{patience::LIMIT, test_with};
+use zk_tests::{
+    patience::{LIMIT, within},
+    test_with,
+};
 
 use crate::api::{Place, behind_proxy, client, on_each_release};
 
@@ -115,6 +118,35 @@ async fn node_deleted_in_doubt_fails_the_create(server: &Place) {
     let missing = MultiError { index: 1, rejection: Rejection::NoNode };
     assert_eq!(created.map(drop), Err(missing));
     emptied(&zk).await;
+}
+
+/// The listing has shown all of them, and the reads that follow it tell which one is gone.
+#[test_with(on_each_release)]
+async fn node_deleted_during_the_search_fails_the_create(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let outsider = client(server).await;
+    queues(&zk).await;
+    for (known_by_data, read) in [(false, OpCode::EXISTS), (true, OpCode::GET_DATA)] {
+        let id = zk.unique_id().unwrap();
+        let seat = |path| {
+            let seat = zk.create(path, id.as_bytes()).mode(CreateMode::EphemeralSequential);
+            if known_by_data { seat.protected_by_its_data() } else { seat.protected() }
+        };
+        let lost = proxy.on(Match::reply(OpCode::MULTI).once()).reset();
+        let reads = proxy.on(Match::request(read).once()).hold();
+        let create = zk.create_all_protected(["/a/s-", "/b/s-", "/a/t-"].map(seat));
+        let delete = async {
+            within(reads.fired()).await;
+            let (names, _) = outsider.children("/b").await.unwrap();
+            outsider.delete(&format!("/b/{}", names[0])).await.unwrap();
+            reads.release();
+        };
+        let (created, ()) = tokio::join!(within(create), delete);
+        assert_eq!(lost.times_fired(), 1);
+        let missing = MultiError { index: 1, rejection: Rejection::NoNode };
+        assert_eq!(created.unwrap().map(drop), Err(missing));
+        emptied(&zk).await;
+    }
 }
 
 #[test_with(on_each_release)]

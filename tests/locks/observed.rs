@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use zk_locks::{Grant, Lock, LockObserver, Lost, Metrics};
+use zk_client::Id;
+use zk_locks::{
+    AclList, AcquireError, Grant, Lock, LockObserver, Lost, Metrics, Perms, Rejection, RwLock,
+};
 use zk_tests::test_with;
 
 use crate::locks::support::{Setup, emptied, on_each_release, within};
@@ -29,6 +32,27 @@ async fn metrics_count_grants_waits_and_losses(setup: Setup) {
     assert_eq!((metrics.grants(), metrics.given_up(), metrics.losses()), (2, 1, 1));
     assert_eq!((metrics.waits().count(), metrics.holds().count()), (2, 2));
     assert_eq!(metrics.queue_length(), 1);
+}
+
+/// It is the same hold all the time, and what becomes of it afterwards counts.
+#[test_with(on_each_release)]
+async fn loss_after_a_refused_downgrade_is_counted(setup: Setup) {
+    let path = setup.existing("refused").await;
+    let metrics = Arc::new(Metrics::default());
+    let lock = RwLock::builder(&setup.outsider, &path).observer(metrics.clone()).build();
+    let writing = within(lock.write()).await.unwrap();
+    let no_create = Perms::READ | Perms::WRITE | Perms::DELETE | Perms::ADMIN;
+    let acl: AclList = [Id::anyone().may(no_create)].into_iter().collect();
+    setup.outsider.set_acl(&path, &acl).await.unwrap();
+    let refused = within(writing.downgrade()).await.unwrap_err();
+    assert_eq!(refused.cause, AcquireError::Rejected(Rejection::NoAuth));
+    let writing = refused.guard;
+    assert_eq!(within(writing.check()).await, Ok(()));
+    assert_eq!((metrics.grants(), metrics.holds().count()), (1, 0));
+    setup.outsider.delete(writing.path()).await.unwrap();
+    assert_eq!(within(writing.lost()).await, Lost::NodeDeleted);
+    drop(writing);
+    assert_eq!((metrics.holds().count(), metrics.losses()), (1, 1));
 }
 
 /// What was given up without a connection is counted until it is gone.
@@ -112,6 +136,6 @@ async fn guarded_transaction_fails_after_a_loss(setup: Setup) {
     assert!(guard.transaction().set(&data, b"one").await.unwrap().is_ok());
     setup.outsider.delete(guard.path()).await.unwrap();
     let refused = guard.transaction().set(&data, b"two").await.unwrap().unwrap_err();
-    assert_eq!((refused.index, refused.rejection), (0, zk_locks::Rejection::NoNode));
+    assert_eq!((refused.index, refused.rejection), (0, Rejection::NoNode));
     assert_eq!(&*setup.outsider.get(&data).await.unwrap().0, b"one");
 }

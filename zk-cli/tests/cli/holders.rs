@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use zk_locks::{CohortLock, Election, RwLock, Semaphore, SimpleLock, zk_client::CreateMode};
 use zk_testkit::real::Release;
 
-use crate::support::{Running, World};
+use crate::support::{Running, World, must};
 
 #[tokio::test]
 async fn unused_lock_has_an_empty_queue() {
@@ -112,6 +112,40 @@ async fn holders_of_every_kind_of_lock_are_shown() {
     let waiter = format!("/k-__lock__/{hex}__lock__");
     zk.create(&waiter, b"them").mode(CreateMode::EphemeralSequential).await.unwrap();
     assert_eq!(seen(&world, "/k").await, ["holds lease them", "waits exclusive them"]);
+}
+
+/// Permits are numbered by themselves, and so are those who wait for one.
+#[tokio::test]
+async fn permits_are_listed_before_waiters_with_lower_numbers() {
+    let world = World::new().await;
+    let semaphore =
+        |who| Semaphore::builder(&world.client, "/s").description(who).build().with_permits(2);
+    // One place in the queue for two permits.
+    let both = semaphore("both");
+    for _ in 0..5 {
+        let permits = must("both permits", both.acquire_many(2)).await.unwrap();
+        must("the release", permits.release()).await.unwrap();
+    }
+    let _one = must("one permit", semaphore("one").acquire()).await.unwrap();
+    let _two = must("the other", semaphore("two").acquire()).await.unwrap();
+    for (place, who) in [(1, "three"), (2, "four")] {
+        let waiting = semaphore(who);
+        let _waits = tokio::spawn(async move { waiting.acquire().await.map(drop) });
+        world.queue_of("/s/locks", place).await;
+    }
+    let json = world.run(["holders", "--json", "/s"]).await.json();
+    let queue = json["queue"].as_array().unwrap();
+    let numbers = |holds: bool| {
+        let group = queue.iter().filter(move |entry| entry["holds"] == holds);
+        group.map(|entry| entry["sequence"].as_i64().unwrap())
+    };
+    assert!(numbers(true).min() > numbers(false).max(), "{json}");
+    let places: Vec<_> = queue.iter().map(|entry| entry["position"].as_i64().unwrap()).collect();
+    assert_eq!(places, [1, 2, 3, 4]);
+    assert_eq!(
+        seen(&world, "/s").await,
+        ["holds lease one", "holds lease two", "waits exclusive three", "waits exclusive four"]
+    );
 }
 
 #[tokio::test]

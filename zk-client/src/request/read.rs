@@ -128,8 +128,7 @@ impl Client {
     /// even before its reply, sees at least that state.
     ///
     /// The leader answers by itself: one that was replaced and has not noticed may be behind, for up to `syncLimit` ticks
-    /// ([ZOOKEEPER-1675](https://issues.apache.org/jira/browse/ZOOKEEPER-1675)). It cannot write: behind a write, of any
-    /// node, a read is linearizable.
+    /// (ZOOKEEPER-1675). It cannot write: behind a write, of any node, a read is linearizable.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {

@@ -6,7 +6,7 @@ use zk_client::{Acl, AclList, CallOptions, CreateMode, Error, ReadResult, WatchK
 
 use super::{Over, Worker, unless_over};
 
-/// Where the nodes are, ephemeral ones of sessions before among them, until they are all deleted.
+/// Where the nodes are.
 pub(crate) const ROOT: &str = "/errands";
 
 struct Errands {
@@ -23,7 +23,8 @@ fn all() -> AclList {
 }
 
 pub(super) async fn work(worker: Worker) {
-    let root = format!("{ROOT}/c{}", worker.ctx.number);
+    // A session's own: what one before has asked for on a connection that it has left may still reach a server.
+    let root = format!("{ROOT}/c{}-{}", worker.ctx.number, worker.client.session().id());
     let mut errands = Errands { worker, root, there: None };
     loop {
         let pause = errands.worker.rng.scaled(20, 20_000);
