@@ -12,9 +12,10 @@ use std::{
 };
 
 use tokio::sync::Notify;
+use zk_client::Id;
 use zk_locks::{
-    Builder, Client, CohortLock, Election, Grant, Lock, LockObserver, Lost, Metrics, RwLock,
-    Semaphore, Status,
+    AclList, AcquireError, Builder, Client, CohortLock, Election, Grant, Lock, LockObserver, Lost,
+    Metrics, Perms, Rejection, RwLock, Semaphore, Status,
 };
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match};
@@ -128,6 +129,30 @@ async fn overlong_hold_is_lost_and_node_deleted(setup: Setup) {
     taken_away!("semaphore", Semaphore, Semaphore::acquire, "/leases");
     taken_away!("cohort", CohortLock, CohortLock::acquire, "");
     taken_away!("election", Election, |election| Election::campaign(election, b""), "");
+}
+
+/// A guard that comes back from a trade that was refused has no more time than before, and its work ends with that.
+#[test_with(on_each_release)]
+async fn limit_counts_on_after_a_refused_downgrade(setup: Setup) {
+    let (path, zk) = (setup.existing("refused").await, &setup.outsider);
+    let (acl, _) = zk.acl(&path).await.unwrap();
+    let no_create = Perms::READ | Perms::WRITE | Perms::DELETE | Perms::ADMIN;
+    let no_create: AclList = [Id::anyone().may(no_create)].into_iter().collect();
+    let mut limit = 4 * LIMIT;
+    let guard = loop {
+        let lock = RwLock::builder(zk, &path).release_after(limit).build();
+        let guard = within(lock.write()).await.unwrap();
+        zk.set_acl(&path, &no_create).await.unwrap();
+        let refused = within(guard.downgrade()).await.unwrap_err();
+        zk.set_acl(&path, &acl).await.unwrap();
+        if refused.cause == AcquireError::Rejected(Rejection::NoAuth) {
+            break refused.guard;
+        }
+        // That has taken too long.
+        limit *= 2;
+    };
+    assert_eq!(within(guard.scope(pending::<()>())).await, Err(Lost::HeldTooLong));
+    emptied(zk, &path).await;
 }
 
 /// No leader stays for ever: one that has led for long enough stands again behind the others.

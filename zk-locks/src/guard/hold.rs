@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::{
-    sync::oneshot,
+    sync::watch,
     time::{Instant, sleep},
 };
 
@@ -16,42 +16,41 @@ use crate::{
 /// Reports the grant when it is made, and the release when this is dropped.
 #[derive(Debug)]
 pub(super) struct Hold {
-    held: Held,
+    /// The present view of the lock. Dropping it ends the alarms.
+    held: watch::Sender<Held>,
     since: Instant,
     observers: Observers,
-    /// Dropping them ends the alarms.
-    _alarms: [Option<oneshot::Sender<()>>; 2],
 }
 
 impl Hold {
     pub(super) fn begin(wait_queue: &WaitQueue, held: &Held, waited: Waited) -> Self {
-        let observers = wait_queue.settings.observers.clone();
-        let told = Told { held: held.clone(), waited };
-        observers.granted(&told.grant());
-        let alarm = |limit: Option<Duration>, takes_away| {
-            let (alarm, released) = oneshot::channel();
-            let told = Told { held: held.clone(), waited };
-            let (limit, observers) = (limit?, observers.clone());
-            wait_queue.client.spawn(told.alarm(limit, released, observers, takes_away));
-            Some(alarm)
-        };
         let settings = &wait_queue.settings;
-        let alarms = [alarm(settings.max_hold, false), alarm(settings.release_after, true)];
-        Self { held: held.clone(), since: Instant::now(), observers, _alarms: alarms }
+        let observers = settings.observers.clone();
+        observers.granted(&grant(held, waited));
+        let held = watch::Sender::new(held.clone());
+        let alarms = [(settings.max_hold, false), (settings.release_after, true)];
+        for (limit, takes_away) in alarms {
+            let Some(limit) = limit else { continue };
+            let alarm =
+                Alarm { held: held.subscribe(), waited, limit, observers: observers.clone() };
+            wait_queue.client.spawn(alarm.run(takes_away));
+        }
+        Self { held, since: Instant::now(), observers }
     }
 }
 
 impl Hold {
     /// Replaces the view of the lock.
-    pub(super) fn goes_on(&mut self, held: &Held) {
-        self.held = held.clone();
+    pub(super) fn goes_on(&self, held: &Held) {
+        self.held.send_replace(held.clone());
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let (path, token, held) = (self.held.path(), self.held.token, self.since.elapsed());
-        let lost = match self.held.status() {
+        let (view, held) = (self.held.borrow(), self.since.elapsed());
+        let (path, token) = (view.path(), view.token);
+        let lost = match view.status() {
             Status::Lost(lost) => Some(lost),
             Status::Held | Status::Suspect { .. } => None,
         };
@@ -59,35 +58,34 @@ impl Drop for Hold {
     }
 }
 
-/// A reported grant.
-struct Told {
-    held: Held,
-    waited: Waited,
+/// What observers are told of a grant.
+fn grant(held: &Held, waited: Waited) -> Grant<'_> {
+    let Waited { time, ahead } = waited;
+    Grant { path: held.path(), token: held.token, waited: time, ahead }
 }
 
-impl Told {
-    fn grant(&self) -> Grant<'_> {
-        let Waited { time, ahead } = self.waited;
-        Grant { path: self.held.path(), token: self.held.token, waited: time, ahead }
-    }
+/// Something that happens to locks that are held for too long.
+struct Alarm {
+    held: watch::Receiver<Held>,
+    waited: Waited,
+    limit: Duration,
+    observers: Observers,
+}
 
-    async fn alarm(
-        self,
-        limit: Duration,
-        released: oneshot::Receiver<()>,
-        observers: Observers,
-        takes_away: bool,
-    ) {
+impl Alarm {
+    async fn run(mut self, takes_away: bool) {
+        let released = async { while self.held.changed().await.is_ok() {} };
         tokio::select! {
             biased;
-            _ = released => return,
-            () = sleep(limit) => {}
+            () = released => return,
+            () = sleep(self.limit) => {}
         }
-        let Grant { path, token, .. } = self.grant();
-        tracing::warn!(path, %token, ?limit, takes_away, "held for too long");
-        observers.tell(|observer| observer.held_too_long(&self.grant()));
+        let held = self.held.borrow().clone();
+        let Grant { path, token, .. } = grant(&held, self.waited);
+        tracing::warn!(path, %token, limit = ?self.limit, takes_away, "held for too long");
+        self.observers.tell(|observer| observer.held_too_long(&grant(&held, self.waited)));
         if takes_away {
-            self.held.take_away().await;
+            held.take_away().await;
         }
     }
 }

@@ -133,12 +133,12 @@ impl Guard {
     /// Lends the node for a trade, with a function that rebuilds the guard if the trade fails. Work under the lock is
     /// cancelled first.
     pub(crate) fn lend(self) -> (Option<OwnedNode>, impl FnOnce(Option<OwnedNode>) -> Self) {
-        let Self { cancellation, mut hold, keeping, node, release_record, held } = self;
+        let Self { cancellation, hold, keeping, node, release_record, held } = self;
         // A node that is used up by the trade is no loss.
         drop((cancellation, keeping));
         let back = move |node| {
             let (held, cancellation) = (held.afresh(), Cancellation::default());
-            if let Some(hold) = &mut hold {
+            if let Some(hold) = &hold {
                 hold.goes_on(&held);
             }
             Self { cancellation, hold, keeping: Keeping::begin(&held), node, release_record, held }
