@@ -10,9 +10,9 @@ use std::{
 use zk_client::{
     CallOptions, Cause, Client, CreateMode, ReadError, Retry, SessionState, WriteError,
 };
-use zk_tests::test_with;
+use zk_tests::{patience::within, test_with};
 
-use crate::api::{Place, behind_proxy, on_each_release};
+use crate::api::{Place, behind_proxy, client, on_each_release};
 
 const SHORT: Duration = Duration::from_millis(60);
 const LONG: Duration = Duration::from_secs(20);
@@ -246,5 +246,19 @@ async fn permit_is_returned_whatever_the_outcome(server: &Place) {
         assert_eq!(fast, ReadError::Unavailable(Cause::NotConnected));
         proxy.resume();
         proxy.accept_connections().await;
+    }
+}
+
+/// What was made of a cork is a client like any other when the cork is gone.
+#[test_with(on_each_release)]
+async fn clone_of_a_cork_outlives_it(server: &Place) {
+    let zk = client(server).await;
+    let cork = zk.cork();
+    let clones = [Client::clone(&cork), cork.patient()];
+    let held = clones.each_ref().map(|clone| clone.exists("/").submit());
+    drop(cork);
+    for (clone, held) in clones.iter().zip(held) {
+        within(held).await.unwrap();
+        within(clone.exists("/")).await.unwrap();
     }
 }
