@@ -37,9 +37,7 @@ impl Hold {
         }
         Self { held, since: Instant::now(), observers }
     }
-}
 
-impl Hold {
     /// Replaces the view of the lock.
     pub(super) fn goes_on(&self, held: &Held) {
         self.held.send_replace(held.clone());
@@ -48,7 +46,8 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let (view, held) = (self.held.borrow(), self.since.elapsed());
+        // A copy: observers are not called under the channel's lock.
+        let (view, held) = (self.held.borrow().clone(), self.since.elapsed());
         let (path, token) = (view.path(), view.token);
         let lost = match view.status() {
             Status::Lost(lost) => Some(lost),
