@@ -15,9 +15,8 @@ pub struct Task {
     /// Talk TLS to it, and trust the authority in this file, in PEM.
     #[arg(long)]
     pub tls: Option<PathBuf>,
-    /// How many requests are under way at all times; contenders of a hand-off; sessions that idle or
-    /// come back; watches; waiters;
-    /// tasks of cohorts and of many locks; nodes of a cache.
+    /// How many requests are under way at all times; contenders of a hand-off; sessions that idle or come back; watches;
+    /// waiters; tasks of cohorts and of many locks; nodes of a cache.
     #[arg(long, default_value_t = 1)]
     pub in_flight: usize,
     /// Over how many sessions waiters and tasks of many locks are spread, or how many cohorts there are.

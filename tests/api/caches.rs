@@ -1,6 +1,9 @@
 //! Local copies that follow the servers' nodes.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use zk_client::{
     Cache, CacheEvent, CacheState, CachedNode, Client, CreateMode, ReadError, Rejection,
@@ -55,8 +58,8 @@ pub(crate) async fn converged(cache: &Cache, zk: &Client, root: &str, depth: usi
     if tokio::time::timeout(LIMIT, done).await.is_err() {
         let last = last.unwrap_or_default();
         let differs = |path: &&String| last.get(*path) != expected.get(*path);
-        let paths = last.keys().chain(expected.keys()).filter(differs).take(5);
-        panic!("{:?}: others at {:?}", cache.state(), paths.collect::<Vec<_>>());
+        let paths: BTreeSet<_> = last.keys().chain(expected.keys()).filter(differs).collect();
+        panic!("{:?}: others at {:?}", cache.state(), paths.iter().take(5).collect::<Vec<_>>());
     }
 }
 

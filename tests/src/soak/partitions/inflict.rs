@@ -44,8 +44,11 @@ impl Stage {
         let follower = (leader + 1 + self.rng.index(count - 1)) % count;
         let victim = if blow.is_leader { leader } else { follower };
         match blow.fault {
-            Fault::Kill => {
+            Fault::Kill | Fault::Damage => {
                 self.members.ensemble.kill(victim).await?;
+                if blow.fault == Fault::Damage {
+                    self.members.damage(victim)?;
+                }
                 last(blow.time).await;
                 self.members.ensemble.restart(victim).await?;
             }
@@ -53,13 +56,6 @@ impl Stage {
                 self.members.ensemble.pause(victim)?;
                 last(blow.time).await;
                 self.members.ensemble.resume(victim)?;
-            }
-            Fault::Damage => {
-                self.members.ensemble.kill(victim).await?;
-                self.members.damage(victim)?;
-                last(blow.time).await;
-                self.members.ensemble.restart(victim).await?;
-                self.members.serve().await?;
             }
             Fault::FullDisk => self.members.fill_disk(victim, blow.time).await?,
             Fault::Clock => {
