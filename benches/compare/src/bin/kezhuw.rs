@@ -1,6 +1,6 @@
 //! `zookeeper-client`, by kezhuw.
 
-use std::process::ExitCode;
+use std::{fs, process::ExitCode};
 
 use futures_util::TryFutureExt as _;
 use zk_benches::{Client, Failure, Task, program};
@@ -19,6 +19,7 @@ fn persistent() -> zk::CreateOptions<'static> {
 
 impl Client for Kezhuw {
     const NAME: &'static str = "kezhuw";
+    const HAS_TLS: bool = true;
 
     type Lock = (zk::Client, String);
 
@@ -26,7 +27,13 @@ impl Client for Kezhuw {
     type Held = zk::OwnedLockClient;
 
     async fn connect(task: &Task) -> Result<Self, Failure> {
-        Ok(Self(zk::Client::connect(&task.server).await?))
+        let Some(authority) = &task.tls else {
+            return Ok(Self(zk::Client::connect(&task.server).await?));
+        };
+        // The same as ours; both are compiled in, so that it has to be said. A second time, it stands already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let options = zk::TlsOptions::new().with_pem_ca(&fs::read_to_string(authority)?)?;
+        Ok(Self(zk::Client::connector().with_tls(options).secure_connect(&task.server).await?))
     }
 
     async fn close(self) {}
