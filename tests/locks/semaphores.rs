@@ -158,6 +158,22 @@ async fn permit_is_not_granted_on_a_stale_count(setup: Setup) {
     emptied(&zk, &format!("{path}/locks")).await;
 }
 
+/// A count that is created between the read that misses it and the watch for its creation is read before it is waited for.
+#[test_with(on_each_release)]
+async fn count_created_meanwhile_is_read(setup: Setup) {
+    let (path, count) = (setup.path("between"), setup.path("new-count"));
+    let held = within(Semaphore::new(&setup.outsider, &path, 1).acquire()).await.unwrap();
+    let (proxy, zk) = setup.proxied().await;
+    let looks = proxy.on(Match::request(OpCode::EXISTS).path(&count).once()).hold();
+    let semaphore = Semaphore::new(&zk, &path, 1).counted_at(&count);
+    let acquire = tokio::spawn(async move { semaphore.acquire().await.unwrap() });
+    within(looks.fired()).await;
+    setup.outsider.create(&count, &[0, 0, 0, 2]).await.unwrap();
+    looks.release();
+    within(within(acquire).await.unwrap().release()).await.unwrap();
+    within(held.release()).await.unwrap();
+}
+
 /// It has asked before all others, and nothing that changes on the way alters that.
 #[test_with(on_each_release)]
 async fn first_in_queue_stays_first_on_resize(setup: Setup) {

@@ -14,6 +14,9 @@ pub(super) struct Asked {
     count: Option<Pending<(Bytes, Stat), ReadError>>,
 }
 
+/// A read of the number of permits that leaves a watch.
+type WatchedCount = Pending<((Bytes, Stat), Watch), ReadError>;
+
 /// The present state.
 pub(super) struct Look {
     /// How many permits are taken; `None` if none ever was.
@@ -106,26 +109,39 @@ impl Semaphore {
         let resized = self.permits.subscribe();
         let client = &self.leases.client;
         let leases = client.children(&self.leases.path).watch().submit();
-        let count = self.count.as_ref().map(|path| client.get(path).watch().submit());
+        let asked = self.count.as_ref().map(|path| (path, client.get(path).watch().submit()));
         let (taken, leases) = match leases.await {
             Ok(((names, _), watch)) => (Some(names.len()), Some(watch)),
             // No permit can be taken meanwhile.
             Err(ReadError::Rejected(Rejection::NoNode)) => (None, None),
             Err(error) => return Err(error.into()),
         };
-        let (count, watch) = match count {
-            Some(count) => match count.await {
-                Ok((count, watch)) => (Some(count), Some(watch)),
-                Err(ReadError::Rejected(Rejection::NoNode)) => {
-                    let path = self.count.as_deref().unwrap_or_default();
-                    let (_, watch) = client.exists(path).watch().await?;
-                    (None, Some(watch))
-                }
-                Err(error) => return Err(error.into()),
-            },
+        let (count, watch) = match asked {
+            Some((path, asked)) => self.watched_count(path, asked).await?,
             None => (None, None),
         };
         Ok((self.look(taken, count)?, Watches { leases, count: watch, resized }))
+    }
+
+    /// The node that holds the number of permits, if it exists, and a watch for its next change or creation.
+    async fn watched_count(
+        &self,
+        path: &str,
+        mut asked: WatchedCount,
+    ) -> Result<(Option<(Bytes, Stat)>, Option<Watch>), AcquireError> {
+        let client = &self.leases.client;
+        loop {
+            match asked.await {
+                Ok((count, watch)) => return Ok((Some(count), Some(watch))),
+                Err(ReadError::Rejected(Rejection::NoNode)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if let (None, watch) = client.exists(path).watch().await? {
+                return Ok((None, Some(watch)));
+            }
+            // Created since it was asked for: only reading it tells the number.
+            asked = client.get(path).watch().submit();
+        }
     }
 
     /// Waits until something has changed, or it is time to look again anyway.
