@@ -74,6 +74,9 @@ async fn interrupted_search_restarts(setup: Setup) {
         let ops = acquire(&proxy, &zk, &path).await;
         assert_eq!((lost.times_fired(), again.times_fired()), (1, 1));
         assert_eq!(ops.iter().filter(|op| **op == OpCode::CREATE2).count(), 1, "{ops:?}");
+        // A listing tells nothing without a barrier in front of it on the same connection.
+        let barriers = ops.iter().filter(|op| **op == OpCode::SYNC).count();
+        assert_eq!(barriers, if step == OpCode::EXISTS { 1 } else { 2 }, "{step:?}: {ops:?}");
     }
 }
 

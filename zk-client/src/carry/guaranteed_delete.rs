@@ -47,6 +47,8 @@ enum DeleteTarget {
     Seen(Zxid, i32),
     /// As `Node`, but an earlier delete may still be on its way: until it has arrived, a read is not conclusive.
     Doubted(Zxid),
+    /// As `Node`, and what was on its way has arrived at the server of this connection.
+    Synced(Zxid),
 }
 
 /// The result of one request of a sweep.
@@ -79,13 +81,18 @@ impl GuaranteedDelete {
         let path = Str::from(&*self.path);
         let frame = match self.aim {
             DeleteTarget::Name => delete(path, ANY_VERSION),
-            DeleteTarget::Node(_) => RequestFrame::of(&ExistsRequest { path, watch: false }),
+            DeleteTarget::Node(_) | DeleteTarget::Synced(_) => {
+                RequestFrame::of(&ExistsRequest { path, watch: false })
+            }
             DeleteTarget::Seen(_, version) => delete(path, version),
             DeleteTarget::Doubted(_) => RequestFrame::of(&SyncRequest { path }),
         };
         let (on_loss, patience) = match self.aim {
-            // Not without another read.
-            DeleteTarget::Seen(..) => (OnLoss::Report, Patience::Connections),
+            // Over the connection of what was before, or not at all: a leader that was replaced and has not noticed answers
+            // reads and a `sync` (ZOOKEEPER-1675), and its successor may have deleted the node meanwhile.
+            DeleteTarget::Seen(..) | DeleteTarget::Synced(_) => {
+                (OnLoss::Report, Patience::FailFast)
+            }
             DeleteTarget::Name | DeleteTarget::Node(_) | DeleteTarget::Doubted(_) => {
                 (OnLoss::Resend, Patience::Throttling)
             }
@@ -96,47 +103,50 @@ impl GuaranteedDelete {
     /// Processes an outcome. A waiting caller is notified of a refusal; the sweep then continues.
     pub(crate) fn heard(mut self, outcome: Outcome, unconfirmed: &Unconfirmed) -> DeleteStep {
         let aim = self.aim;
-        if let DeleteTarget::Seen(czxid, _) | DeleteTarget::Doubted(czxid) = aim {
-            self.aim = DeleteTarget::Node(czxid);
+        if let DeleteTarget::Seen(czxid, _) | DeleteTarget::Synced(czxid) = aim {
+            self.aim = DeleteTarget::Doubted(czxid);
         }
         let result = match outcome {
             Outcome::Answered(answer) => match (aim, answer.code) {
                 (_, ErrorCode::THROTTLED_OP | ErrorCode::NOT_READ_ONLY) => {
-                    if matches!(aim, DeleteTarget::Doubted(_)) {
-                        self.aim = aim;
-                    }
                     return DeleteStep::Later(self);
                 }
-                (DeleteTarget::Doubted(_), ErrorCode::OK) => return DeleteStep::Now(self),
+                (DeleteTarget::Doubted(czxid), ErrorCode::OK) => {
+                    self.aim = DeleteTarget::Synced(czxid);
+                    return DeleteStep::Now(self);
+                }
                 (_, ErrorCode::NO_NODE) => Ok(()),
-                (DeleteTarget::Node(czxid), ErrorCode::OK) => match decode_prefix(&answer.body) {
-                    Ok(ExistsResponse { stat }) if stat.czxid == czxid => {
-                        self.aim = DeleteTarget::Seen(czxid, stat.version);
-                        return DeleteStep::Now(self);
+                (DeleteTarget::Node(czxid) | DeleteTarget::Synced(czxid), ErrorCode::OK) => {
+                    match decode_prefix(&answer.body) {
+                        Ok(ExistsResponse { stat }) if stat.czxid == czxid => {
+                            self.aim = DeleteTarget::Seen(czxid, stat.version);
+                            return DeleteStep::Now(self);
+                        }
+                        // Another client's node.
+                        Ok(_) => Ok(()),
+                        Err(_) => return DeleteStep::Later(self),
                     }
-                    // Another client's node.
-                    Ok(_) => Ok(()),
-                    Err(_) => return DeleteStep::Later(self),
-                },
+                }
                 (_, ErrorCode::OK) => Ok(()),
                 // Another client has written the node, or has replaced it.
-                (DeleteTarget::Seen(..), ErrorCode::BAD_VERSION) => return DeleteStep::Now(self),
+                (DeleteTarget::Seen(czxid, _), ErrorCode::BAD_VERSION) => {
+                    self.aim = DeleteTarget::Node(czxid);
+                    return DeleteStep::Now(self);
+                }
                 (_, code) => {
                     unconfirmed.refused(&self.path, code);
                     return self.refused(code);
                 }
             },
+            Outcome::NotSent(Lost::NotConnected | Lost::LinkLost(_)) => {
+                return DeleteStep::Now(self);
+            }
             Outcome::NotSent(cause) => Err(WriteError::not_sent(cause.into())),
             Outcome::Unknown(cause @ Lost::SessionOver(_)) => {
                 Err(WriteError::unknown(OpCode::DELETE, cause.into()))
             }
-            Outcome::Unknown(_) => {
-                if let DeleteTarget::Seen(czxid, _) | DeleteTarget::Doubted(czxid) = aim {
-                    self.aim = DeleteTarget::Doubted(czxid);
-                }
-                // The reply was lost or unreadable. The next one may not be.
-                return DeleteStep::Later(self);
-            }
+            // The reply was lost or unreadable. The next one may not be.
+            Outcome::Unknown(_) => return DeleteStep::Later(self),
         };
         // The caller may have gone.
         let _ = self.done.map(|done| done.send(result));

@@ -14,7 +14,11 @@ use super::{
     task::Probe,
 };
 use crate::{
-    carry::{attempt::Next, guaranteed_delete::DeleteStep, published::SessionState},
+    carry::{
+        attempt::Next,
+        guaranteed_delete::DeleteStep,
+        published::{Published, SessionState},
+    },
     driver::token::{Caller, Token},
     net::link::{Link, probe},
     report::observe::Connected,
@@ -81,8 +85,8 @@ impl Driver {
                 let _ = done.send(());
             }
             Token::Attempt(id) => {
-                let session = self.parts.known.board.get().id;
-                let next = self.attempts.advance(id, session, outcome);
+                let Published { id: session, epoch, .. } = self.parts.known.board.get();
+                let next = self.attempts.advance(id, (session, epoch), outcome);
                 self.parts.receiver.free(self.attempts.take_freed());
                 self.go_on(now, next);
             }

@@ -62,6 +62,9 @@ impl Attempts {
             step: Step::Create,
             missing: 1,
             outcomes: Vec::new(),
+            connection: None,
+            has_moved: false,
+            in_doubt: false,
             legacy: false,
             unread: 0,
             known: self.known.clone(),
@@ -79,15 +82,15 @@ impl Attempts {
         }
     }
 
-    /// Processes the outcome of one of an attempt's requests.
+    /// Processes the outcome of one of an attempt's requests, over this connection of this session.
     pub(crate) fn advance(
         &mut self,
         AttemptId(id): AttemptId,
-        session: SessionId,
+        over: (SessionId, u64),
         outcome: Outcome,
     ) -> Vec<Next> {
         let Some(mut attempt) = self.running.remove(&id) else { return Vec::new() };
-        match attempt.heard(id, session, outcome) {
+        match attempt.heard(id, over, outcome) {
             Progress::Go(next) => {
                 self.running.insert(id, attempt);
                 next
@@ -141,5 +144,113 @@ impl Attempts {
         let kept = replaced.filter(|_| !created).map(own);
         // If no caller waits any more, dropping the nodes deletes them.
         let _ = done.send(Concluded { nodes, kept, creates });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bytes::{Bytes, BytesMut};
+    use tokio::sync::oneshot;
+    use zk_proto::{
+        AclList, CreateFlags, ErrorCode, List, OpCode, Zxid,
+        jute::Encode as _,
+        request::GetChildrenResponse,
+        session::{Answer, Cause, LinkError, Patience},
+    };
+
+    use super::*;
+    use crate::{
+        carry::{
+            attempt::{KnownBy, NodeSpec},
+            guaranteed_delete::GuaranteedDelete,
+            published::{Published, SessionState},
+        },
+        chroot::Chroot,
+    };
+
+    #[derive(Debug)]
+    struct Nobody;
+
+    impl DeleteSink for Nobody {
+        fn sweep(&self, _: GuaranteedDelete) {}
+    }
+
+    const SESSION: SessionId = SessionId(7);
+
+    /// A create, and its caller.
+    fn create() -> (ProtectedCreate, oneshot::Receiver<Concluded>) {
+        let node = NodeSpec {
+            parent: "/p".into(),
+            name: "_c_1-n-".to_owned(),
+            data: Bytes::new(),
+            acl: AclList::default(),
+            flags: CreateFlags::EPHEMERAL_SEQUENTIAL,
+            known_by: KnownBy::Prefix,
+        };
+        let (done, caller) = oneshot::channel();
+        let (checked, chroot) = (Vec::new(), Chroot::default());
+        (ProtectedCreate { nodes: vec![node], replaced: None, checked, chroot, done }, caller)
+    }
+
+    fn answered(body: Bytes) -> Outcome {
+        Outcome::Answered(Answer { zxid: Zxid(1), code: ErrorCode::OK, body })
+    }
+
+    fn no_children() -> Outcome {
+        let mut body = BytesMut::new();
+        GetChildrenResponse { children: List::EMPTY }.encode(&mut body);
+        answered(body.freeze())
+    }
+
+    fn lost() -> Cause {
+        Cause::LinkLost(LinkError::Closed)
+    }
+
+    /// What is submitted next.
+    fn asked(next: &[Next]) -> Vec<(OpCode, Patience)> {
+        let ask = |next: &Next| match next {
+            Next::Submit(request) => (request.frame.op(), request.patience),
+            other => panic!("{other:?}"),
+        };
+        next.iter().map(ask).collect()
+    }
+
+    /// A leader that was replaced answers a `sync` as if it were not, and does not show what its successor has done.
+    #[test]
+    fn search_and_next_create_share_a_connection() {
+        let first = Published {
+            state: SessionState::Connecting,
+            epoch: 0,
+            id: SESSION,
+            timeout: Duration::from_secs(10),
+            close_confirmed: false,
+        };
+        let sink: Weak<Nobody> = Weak::new();
+        let mut attempts = Attempts::new(sink, Arc::new(Known::new(first)));
+        let (create, _caller) = create();
+        let request = attempts.start(create, None);
+        assert_eq!(request.patience, Patience::Throttling);
+        let id = request.token;
+        let mut hear =
+            |connection, outcome| asked(&attempts.advance(id, (SESSION, connection), outcome));
+        let search =
+            [(OpCode::SYNC, Patience::Connections), (OpCode::GET_CHILDREN, Patience::Connections)];
+        let bound = [(OpCode::CREATE2, Patience::FailFast)];
+        assert_eq!(hear(1, Outcome::Unknown(lost())), search);
+
+        // The listing behind the barrier is of the next connection: nothing is known.
+        assert_eq!(hear(1, answered(Bytes::new())), []);
+        assert_eq!(hear(2, no_children()), search);
+        // Both are of one: a create over the same is safe, and over the next it would not be.
+        assert_eq!(hear(2, answered(Bytes::new())), []);
+        assert_eq!(hear(2, no_children()), bound);
+        for cause in [Cause::NotConnected, lost()] {
+            assert_eq!(hear(2, Outcome::NotSent(cause)), search);
+            assert_eq!(hear(3, answered(Bytes::new())), []);
+            assert_eq!(hear(3, no_children()), bound);
+        }
+        assert_eq!(hear(3, Outcome::Unknown(lost())), search);
     }
 }

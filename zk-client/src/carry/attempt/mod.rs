@@ -5,6 +5,9 @@
 //! and the session creates the node again. The `sync` is not optional: a create that the leader has accepted but not
 //! committed is invisible to a client that reconnects, and without the `sync` a second node would be created.
 //!
+//! `sync`, listing and second create go over one connection, or all of it begins anew: a leader that was replaced and has
+//! not noticed answers a `sync` too (ZOOKEEPER-1675), but what is created there will never be.
+//!
 //! Several nodes can be created in one transaction: then either all are found, or none.
 //!
 //! | module | concern |

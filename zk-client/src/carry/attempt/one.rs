@@ -48,6 +48,12 @@ pub(super) struct Attempt {
     /// Outstanding replies of this step, and those received; they arrive in order.
     pub(super) missing: usize,
     pub(super) outcomes: Vec<Outcome>,
+    /// The connection of the first of these replies, and whether another one was over a later connection.
+    pub(super) connection: Option<u64>,
+    pub(super) has_moved: bool,
+    /// Whether an earlier create may have been carried out. A search that has not found it proves that it never will be to
+    /// the connection of the search alone, so the next create is sent over that one or not at all.
+    pub(super) in_doubt: bool,
     /// Whether the last create sent was the legacy one.
     pub(super) legacy: bool,
     /// How many replies of the search were unreadable.
@@ -141,18 +147,27 @@ impl Attempt {
             }
         };
         let (token, on_loss) = (AttemptId(id), OnLoss::Report);
-        Outgoing { frame, token, watch: None, on_loss, patience: Patience::Throttling }
+        let patience = if self.in_doubt { Patience::FailFast } else { Patience::Throttling };
+        Outgoing { frame, token, watch: None, on_loss, patience }
     }
 
-    /// Processes one of the replies this step waits for.
-    pub(super) fn heard(&mut self, id: u64, session: SessionId, outcome: Outcome) -> Progress {
+    /// Processes one of the replies this step waits for, over this connection.
+    pub(super) fn heard(
+        &mut self,
+        id: u64,
+        (session, connection): (SessionId, u64),
+        outcome: Outcome,
+    ) -> Progress {
         self.outcomes.push(outcome);
+        self.has_moved |= *self.connection.get_or_insert(connection) != connection;
         self.missing -= 1;
         if self.missing > 0 {
             return Progress::Go(Vec::new());
         }
         let mut outcomes = std::mem::take(&mut self.outcomes);
         match std::mem::replace(&mut self.step, Step::Create) {
+            // What the `sync` has brought one server up to, the next one need not know: see `Client::sync`.
+            Step::Search if self.has_moved => Progress::Go(self.search(id)),
             Step::Create => match outcomes.pop() {
                 Some(outcome) => self.created(id, session, outcome),
                 None => Progress::Go(Vec::new()),
@@ -166,6 +181,7 @@ impl Attempt {
     pub(super) fn wait_for(&mut self, step: Step, replies: usize) {
         self.step = step;
         self.missing = replies;
+        (self.connection, self.has_moved) = (None, false);
     }
 
     pub(super) fn again(&mut self, id: u64) -> Progress {
@@ -189,6 +205,7 @@ impl Attempt {
     }
 
     pub(super) fn search(&mut self, id: u64) -> Vec<Next> {
+        self.in_doubt = true;
         let parents = self.parents();
         let sync =
             parents.first().map(|path| harmless(id, &SyncRequest { path: Str::from(&**path) }));
@@ -213,6 +230,10 @@ impl Attempt {
     pub(super) fn created(&mut self, id: u64, session: SessionId, outcome: Outcome) -> Progress {
         let answer = match outcome {
             Outcome::Answered(answer) => answer,
+            Outcome::NotSent(cause @ (Lost::NotConnected | Lost::LinkLost(_))) if self.in_doubt => {
+                tracing::debug!(name = self.create.nodes[0].name, %cause, "create not sent");
+                return Progress::Go(self.search(id));
+            }
             Outcome::NotSent(cause) => return failed(cause),
             Outcome::Unknown(cause @ Lost::SessionOver(_)) => return failed(cause),
             Outcome::Unknown(cause) => {
@@ -228,6 +249,9 @@ impl Attempt {
             ErrorCode::UNIMPLEMENTED if self.is_plain() && !self.legacy => {
                 self.known.capabilities.answered(OpCode::CREATE2, answer.code);
                 self.again(id)
+            }
+            ErrorCode::THROTTLED_OP if self.in_doubt => {
+                Progress::Go(vec![Next::Later(AttemptId(id))])
             }
             code => match Verdict::of(code) {
                 Verdict::InDoubt(_) => Progress::Go(self.search(id)),
