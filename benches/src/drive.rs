@@ -1,6 +1,6 @@
 //! The workloads, over any client.
 
-use std::{process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
 use clap::Parser;
 
@@ -218,7 +218,7 @@ async fn idle<C: Client>(task: &Task) -> Result<Report, Failure> {
     let sessions = connect_all::<C>(task).await?;
     seen::forget(&task.server);
     let window = Window::open(task);
-    tokio::time::sleep(Duration::from_secs_f64(task.seconds)).await;
+    tokio::time::sleep(task.seconds).await;
     let count = sessions.len();
     let heap = live_heap().saturating_sub(heap) / count.max(1);
     let resident_now = status("VmRSS:").unwrap_or_default();

@@ -9,7 +9,7 @@ use zk_testkit::{
     real::{Ensemble, Release, Server, Wanted},
 };
 
-use crate::{client::Failure, instant, tls};
+use crate::{client::Failure, instant, task::seconds, tls};
 
 /// Lines of the configuration of real servers.
 const CONFIG: [&str; 4] = [
@@ -42,8 +42,8 @@ pub struct ServeOptions {
     #[arg(long)]
     pub tls: Option<PathBuf>,
     /// For how many seconds the instant one is down when a storm is to begin.
-    #[arg(long, default_value_t = 5.0)]
-    pub outage: f64,
+    #[arg(long, default_value = "5", value_parser = seconds)]
+    pub outage: Duration,
 }
 
 /// Starts a server, prints its address, and serves until the input ends.
@@ -54,7 +54,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), Failure> {
     match &*options.kind {
         "instant" => {
             let tls = options.tls.as_deref().map(tls::acceptor).transpose()?;
-            instant::serve(tls, Duration::from_secs_f64(options.outage), announce)
+            instant::serve(tls, options.outage, announce)
         }
         _ if options.tls.is_some() => Err("only the instant one talks TLS".into()),
         "testkit" => runtime::Runtime::new()?.block_on(async {

@@ -1,6 +1,6 @@
 //! What every workload begins with: a runtime, sessions, and until when.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::{runtime, task::JoinSet};
 
@@ -37,7 +37,7 @@ pub(crate) fn runtime(task: &Task) -> Result<runtime::Runtime, Failure> {
 pub(crate) fn warm_up(task: &Task) -> Until {
     match task.operations {
         Some(_) => Until::Count(0),
-        None => Until::Time(Instant::now() + Duration::from_secs_f64(task.warm_up)),
+        None => Until::Time(Instant::now() + task.warm_up),
     }
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn warm_up(task: &Task) -> Until {
 pub(crate) fn until(task: &Task) -> Until {
     match task.operations {
         Some(count) => Until::Count(count),
-        None => Until::Time(Instant::now() + Duration::from_secs_f64(task.seconds)),
+        None => Until::Time(Instant::now() + task.seconds),
     }
 }
 

@@ -28,12 +28,15 @@ pub(crate) struct Schedule {
 impl Schedule {
     /// For as long as the task warms up, from now on.
     pub(crate) fn of_warm_up(task: &Task) -> Self {
-        Self::new(task, task.operations.map_or(task.rate * task.warm_up, |_| 0.0))
+        Self::new(task, task.operations.map_or(task.rate * task.warm_up.as_secs_f64(), |_| 0.0))
     }
 
     /// For as long as it measures, from now on.
     pub(crate) fn of_window(task: &Task) -> Self {
-        Self::new(task, task.operations.map_or(task.rate * task.seconds, |count| count as f64))
+        Self::new(
+            task,
+            task.operations.map_or(task.rate * task.seconds.as_secs_f64(), |count| count as f64),
+        )
     }
 
     fn new(task: &Task, count: f64) -> Self {

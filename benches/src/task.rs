@@ -1,8 +1,27 @@
 //! What is to be measured: the command line that every client's program has.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
+
+/// Most operations; at the slowest rate, the last of them begins at a time that the system's clock can tell.
+const OPERATIONS_MAX: u64 = 1_000_000_000_000;
+/// Longest time.
+const SECONDS_MAX: u64 = 1_000_000;
+
+/// So many seconds, or parts of them.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    let time = Duration::try_from_secs_f64(seconds).ok();
+    time.filter(|time| *time <= Duration::from_secs(SECONDS_MAX))
+        .ok_or_else(|| format!("not from 0 to {SECONDS_MAX} seconds"))
+}
+
+/// So many in a second; less than one is possible.
+fn rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.001..=1e9).contains(&rate) { Ok(rate) } else { Err("not from 0.001 to 1e9".to_owned()) }
+}
 
 /// What is to be measured, on which server.
 #[derive(Args, Clone, Debug)]
@@ -30,19 +49,19 @@ pub struct Task {
     #[arg(long)]
     pub children: Option<usize>,
     /// Reads in a second, where they begin at a fixed rate.
-    #[arg(long, default_value_t = 1000.0)]
+    #[arg(long, default_value = "1000", value_parser = rate)]
     pub rate: f64,
     /// Bytes of data that are read or written.
     #[arg(long, default_value_t = 128)]
     pub payload: usize,
     /// How long to measure, unless it is so many operations.
-    #[arg(long, default_value_t = 3.0)]
-    pub seconds: f64,
+    #[arg(long, default_value = "3", value_parser = seconds)]
+    pub seconds: Duration,
     /// How long to do the same before that.
-    #[arg(long, default_value_t = 1.0)]
-    pub warm_up: f64,
+    #[arg(long, default_value = "1", value_parser = seconds)]
+    pub warm_up: Duration,
     /// How many operations to measure, for what is counted from outside, instead of a time.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(..=OPERATIONS_MAX))]
     pub operations: Option<u64>,
     /// How requests are kept under way.
     #[arg(long, value_enum, default_value_t = Style::Ring)]
@@ -131,5 +150,22 @@ impl Task {
     pub(crate) fn name(&self) -> String {
         let value = self.workload.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_rates_are_bounded() {
+        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
+        for text in ["-1", "1e7", "nan", "inf", "1 s", ""] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+        assert_eq!(rate("0.5"), Ok(0.5));
+        for text in ["0", "-1", "1e-300", "nan", "inf", ""] {
+            assert!(rate(text).is_err(), "{text}");
+        }
     }
 }

@@ -118,7 +118,8 @@ def java(client):
     named = [jar.stem for jar in jars.glob("*.jar")]
     VERSIONS["java"] = next(name for name in named if name.startswith("zookeeper-") and "jute" not in name)
     VERSIONS["curator"] = next(name for name in named if name.startswith("curator-recipes"))
-    return ["java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", f"{place}:{jars}/*", "Driver", client]
+    # A listing of 100 000 children is longer than the megabyte that it takes by default: it would try for ever.
+    return ["java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off", f"-Djute.maxbuffer={64 << 20}", "-cp", f"{place}:{jars}/*", "Driver", client]
 
 
 def commit():

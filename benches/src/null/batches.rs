@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     io::{Read, Write},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use bytes::BytesMut;
@@ -245,7 +245,7 @@ pub(super) fn idle(task: &Task) -> Result<Report, Failure> {
     let sessions = (0..task.in_flight).map(|_| Wire::connect(&task.server));
     let sessions = sessions.collect::<Result<Vec<_>, _>>()?;
     let window = Window::open(task);
-    std::thread::sleep(Duration::from_secs_f64(task.seconds));
+    std::thread::sleep(task.seconds);
     let grown = status("VmRSS:").unwrap_or_default().saturating_sub(resident);
     let report = window.close(NAME, task, Tally::of(sessions.len()));
     drop((first, sessions));
