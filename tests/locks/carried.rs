@@ -89,6 +89,10 @@ async fn guard_transaction_keeps_client_options(setup: Setup) {
     };
     assert!(written.as_ref().is_err_and(overdue), "{written:?}");
     late.release();
+    within(guard.release()).await.unwrap();
+
+    // A client that gives its requests all the time that they need.
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
     let busy = too_busy_for(&proxy, Match::request(OpCode::MULTI).once());
     let written = within(guard.transaction().set(&path, b"refused").into_future()).await;
     assert_eq!(written, Err(WriteError::NotApplied(Cause::Throttled)));
