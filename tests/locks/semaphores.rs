@@ -165,7 +165,9 @@ async fn count_created_meanwhile_is_read(setup: Setup) {
     let held = within(Semaphore::new(&setup.outsider, &path, 1).acquire()).await.unwrap();
     let (proxy, zk) = setup.proxied().await;
     let looks = proxy.on(Match::request(OpCode::EXISTS).path(&count).once()).hold();
-    let semaphore = Semaphore::new(&zk, &path, 1).counted_at(&count);
+    // It would look again by itself in the end.
+    let semaphore = Semaphore::builder(&zk, &path).recheck(None).build().with_permits(1);
+    let semaphore = semaphore.counted_at(&count);
     let acquire = tokio::spawn(async move { semaphore.acquire().await.unwrap() });
     within(looks.fired()).await;
     setup.outsider.create(&count, &[0, 0, 0, 2]).await.unwrap();
