@@ -2,7 +2,7 @@
 
 use std::{fmt, pin::Pin};
 
-use zk_client::{Cause, ReadError, Watch};
+use zk_client::{Cause, Client, Pending, ReadError, Rejection, Watch};
 
 /// Follows something that changes: the [holders](crate::Queue::follow) of a lock, the
 /// [leader](crate::Election::follow) of an election, the [members](crate::Group::follow) of a group, the
@@ -45,6 +45,28 @@ pub(crate) trait Source<T>: fmt::Debug + Send + Sync {
 /// A state that is being read.
 pub(crate) type Look<'a, T> =
     Pin<Box<dyn Future<Output = Result<(T, Option<Watch>), ReadError>> + Send + 'a>>;
+
+/// Awaits a read of a node that leaves a watch for the next change; if there is no node, a watch for its creation.
+///
+/// The node may be created between these two requests. The second watch is for the change after that, so it is asked again.
+pub(crate) async fn watched<T>(
+    client: &Client,
+    path: &str,
+    mut asked: Pending<(T, Watch), ReadError>,
+    ask: impl Fn() -> Pending<(T, Watch), ReadError>,
+) -> Result<(Option<T>, Watch), ReadError> {
+    loop {
+        match asked.await {
+            Ok((state, watch)) => return Ok((Some(state), watch)),
+            Err(ReadError::Rejected(Rejection::NoNode)) => {}
+            Err(error) => return Err(error),
+        }
+        if let (None, watch) = client.exists(path).watch().await? {
+            return Ok((None, watch));
+        }
+        asked = ask();
+    }
+}
 
 impl<T: Clone + PartialEq> Follow<T> {
     pub(crate) fn new(source: impl Source<T> + 'static) -> Self {

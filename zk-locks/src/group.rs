@@ -10,7 +10,7 @@ use crate::{
     builder::Builder,
     contender::read_all,
     error::AcquireError,
-    follow::{Follow, Look, Source},
+    follow::{Follow, Look, Source, watched},
     guard::{Guard, Held},
     layout::Layout,
     token::FencingToken,
@@ -143,16 +143,9 @@ impl Group {
     /// Lists the group, with a watch for the next change.
     async fn list(&self) -> Result<(Vec<String>, Watch), ReadError> {
         let WaitQueue { client, path, .. } = &*self.wait_queue;
-        loop {
-            match client.children(path).watch().await {
-                Ok(((names, _), watch)) => return Ok((names, watch)),
-                Err(ReadError::Rejected(Rejection::NoNode)) => {}
-                Err(error) => return Err(error),
-            }
-            if let (None, watch) = client.exists(path).watch().await? {
-                return Ok((Vec::new(), watch));
-            }
-        }
+        let list = || client.children(path).watch().submit();
+        let (listed, watch) = watched(client, path, list(), list).await?;
+        Ok((listed.map(|(names, _)| names).unwrap_or_default(), watch))
     }
 }
 

@@ -6,16 +6,13 @@ use tokio::{sync::watch, time::sleep};
 use zk_client::{Client, Pending, ReadError, Rejection, Stat, Watch, WriteError, bytes::Bytes};
 
 use super::Semaphore;
-use crate::error::AcquireError;
+use crate::{error::AcquireError, follow::watched};
 
 /// Reads of the leases in flight.
 pub(super) struct Asked {
     leases: Pending<(Vec<String>, Stat), ReadError>,
     count: Option<Pending<(Bytes, Stat), ReadError>>,
 }
-
-/// A read of the number of permits that leaves a watch.
-type WatchedCount = Pending<((Bytes, Stat), Watch), ReadError>;
 
 /// The present state.
 pub(super) struct Look {
@@ -109,7 +106,8 @@ impl Semaphore {
         let resized = self.permits.subscribe();
         let client = &self.leases.client;
         let leases = client.children(&self.leases.path).watch().submit();
-        let asked = self.count.as_ref().map(|path| (path, client.get(path).watch().submit()));
+        let ask = |path| client.get(path).watch().submit();
+        let asked = self.count.as_deref().map(|path| (path, ask(path)));
         let (taken, leases) = match leases.await {
             Ok(((names, _), watch)) => (Some(names.len()), Some(watch)),
             // No permit can be taken meanwhile.
@@ -117,31 +115,13 @@ impl Semaphore {
             Err(error) => return Err(error.into()),
         };
         let (count, watch) = match asked {
-            Some((path, asked)) => self.watched_count(path, asked).await?,
+            Some((path, asked)) => {
+                let (count, watch) = watched(client, path, asked, || ask(path)).await?;
+                (count, Some(watch))
+            }
             None => (None, None),
         };
         Ok((self.look(taken, count)?, Watches { leases, count: watch, resized }))
-    }
-
-    /// The node that holds the number of permits, if it exists, and a watch for its next change or creation.
-    async fn watched_count(
-        &self,
-        path: &str,
-        mut asked: WatchedCount,
-    ) -> Result<(Option<(Bytes, Stat)>, Option<Watch>), AcquireError> {
-        let client = &self.leases.client;
-        loop {
-            match asked.await {
-                Ok((count, watch)) => return Ok((Some(count), Some(watch))),
-                Err(ReadError::Rejected(Rejection::NoNode)) => {}
-                Err(error) => return Err(error.into()),
-            }
-            if let (None, watch) = client.exists(path).watch().await? {
-                return Ok((None, Some(watch)));
-            }
-            // Created since it was asked for: only reading it tells the number.
-            asked = client.get(path).watch().submit();
-        }
     }
 
     /// Waits until something has changed, or it is time to look again anyway.
