@@ -174,3 +174,66 @@ fn delete(path: Str<'_>, version: i32) -> RequestFrame {
 pub(crate) trait DeleteSink: fmt::Debug + Send + Sync {
     fn sweep(&self, sweep: GuaranteedDelete);
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::{Bytes, BytesMut};
+    use zk_proto::{
+        Stat,
+        jute::Encode as _,
+        session::{Answer, LinkError},
+    };
+
+    use super::*;
+
+    const CZXID: Zxid = Zxid(7);
+
+    fn answered(body: Bytes) -> Outcome {
+        Outcome::Answered(Answer { zxid: Zxid(9), code: ErrorCode::OK, body })
+    }
+
+    fn exists() -> Outcome {
+        let mut body = BytesMut::new();
+        let stat = Stat { czxid: CZXID, ..Stat::default() };
+        ExistsResponse { stat }.encode(&mut body);
+        answered(body.freeze())
+    }
+
+    /// The request of a sweep, and what becomes of it.
+    fn ask(sweep: GuaranteedDelete, outcome: Outcome) -> (OpCode, Patience, GuaranteedDelete) {
+        let request = sweep.request();
+        let (op, patience) = (request.frame.op(), request.patience);
+        match request.token.heard(outcome, &Unconfirmed::default()) {
+            DeleteStep::Now(next) | DeleteStep::Later(next) => (op, patience, next),
+            DeleteStep::Concluded(_) | DeleteStep::Refused(..) => panic!("{op:?} ends it"),
+        }
+    }
+
+    /// What was seen over a connection holds for that one: another server may show an older state.
+    #[test]
+    fn shared_node_is_deleted_over_the_connection_of_its_read() {
+        let lost = || Lost::LinkLost(LinkError::Closed);
+        let sweep = GuaranteedDelete::new("/node".into(), None).only(CZXID);
+        let (op, patience, mut sweep) = ask(sweep, exists());
+        assert_eq!((op, patience), (OpCode::EXISTS, Patience::Throttling));
+        let unsent = [Outcome::NotSent(lost()), Outcome::NotSent(Lost::NotConnected)];
+        for gone in unsent.into_iter().chain([Outcome::Unknown(lost())]) {
+            let steps = [
+                (OpCode::DELETE, Patience::FailFast, gone.clone()),
+                (OpCode::SYNC, Patience::Throttling, answered(Bytes::new())),
+                // Neither does the barrier hold for another connection.
+                (OpCode::EXISTS, Patience::FailFast, gone),
+                (OpCode::SYNC, Patience::Throttling, answered(Bytes::new())),
+                (OpCode::EXISTS, Patience::FailFast, exists()),
+            ];
+            for (number, (op, patience, outcome)) in steps.into_iter().enumerate() {
+                let asked;
+                (asked, sweep) = {
+                    let (op, patience, next) = ask(sweep, outcome);
+                    ((op, patience), next)
+                };
+                assert_eq!(asked, (op, patience), "step {number}");
+            }
+        }
+    }
+}

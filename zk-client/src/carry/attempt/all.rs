@@ -63,7 +63,6 @@ impl Attempts {
             missing: 1,
             outcomes: Vec::new(),
             connection: None,
-            has_moved: false,
             in_doubt: false,
             legacy: false,
             unread: 0,

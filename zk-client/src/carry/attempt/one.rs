@@ -48,9 +48,8 @@ pub(super) struct Attempt {
     /// Outstanding replies of this step, and those received; they arrive in order.
     pub(super) missing: usize,
     pub(super) outcomes: Vec<Outcome>,
-    /// The connection of the first of these replies, and whether another one was over a later connection.
+    /// The connection of the first of these replies.
     pub(super) connection: Option<u64>,
-    pub(super) has_moved: bool,
     /// Whether an earlier create may have been carried out. A search that has not found it proves that it never will be to
     /// the connection of the search alone, so the next create is sent over that one or not at all.
     pub(super) in_doubt: bool,
@@ -159,7 +158,7 @@ impl Attempt {
         outcome: Outcome,
     ) -> Progress {
         self.outcomes.push(outcome);
-        self.has_moved |= *self.connection.get_or_insert(connection) != connection;
+        let first = *self.connection.get_or_insert(connection);
         self.missing -= 1;
         if self.missing > 0 {
             return Progress::Go(Vec::new());
@@ -167,7 +166,7 @@ impl Attempt {
         let mut outcomes = std::mem::take(&mut self.outcomes);
         match std::mem::replace(&mut self.step, Step::Create) {
             // What the `sync` has brought one server up to, the next one need not know: see `Client::sync`.
-            Step::Search if self.has_moved => Progress::Go(self.search(id)),
+            Step::Search if first != connection => Progress::Go(self.search(id)),
             Step::Create => match outcomes.pop() {
                 Some(outcome) => self.created(id, session, outcome),
                 None => Progress::Go(Vec::new()),
@@ -181,7 +180,7 @@ impl Attempt {
     pub(super) fn wait_for(&mut self, step: Step, replies: usize) {
         self.step = step;
         self.missing = replies;
-        (self.connection, self.has_moved) = (None, false);
+        self.connection = None;
     }
 
     pub(super) fn again(&mut self, id: u64) -> Progress {
