@@ -24,13 +24,12 @@ class Server:
         "3.8": ["3.8", "--workers", "0"],
         "3.8-workers": ["3.8"],
         "3.9": ["3.9", "--workers", "0"],
-        # A million nodes fill half of the memory of a server, which answers others slowly from then on.
-        "3.9-full": ["3.9", "--workers", "0"],
         "3.9-ensemble": ["3.9", "--workers", "0", "--members", "3", "--fsync"],
     }
 
     def __init__(self, kind):
-        self.command = ["taskset", "-c", SERVER_CORE, str(BENCH), "serve", *self.SETTINGS[kind]]
+        setting, _, _ = kind.partition("/")
+        self.command = ["taskset", "-c", SERVER_CORE, str(BENCH), "serve", *self.SETTINGS[setting]]
 
     def __enter__(self):
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
