@@ -9,7 +9,7 @@ use std::{
 
 use tokio::time::{Instant, sleep_until};
 use zk_client::SessionState;
-use zk_tests::network::pass;
+use zk_tests::{network::pass, share::Share};
 
 use crate::cancel::{
     scene::{Scene, scenes},
@@ -18,6 +18,9 @@ use crate::cancel::{
 
 /// Nothing here takes longer, unless it never ends.
 const LIMIT_MILLIS: u64 = 250;
+
+/// Drops of all futures in all states, or more.
+const DROPS_MIN: usize = 5000;
 
 /// How long troubles last that end.
 const TROUBLE: Duration = Duration::from_millis(40);
@@ -222,11 +225,14 @@ fn every_future_is_droppable_in_every_state() {
     let states =
         [State::Connected, State::Suspended, State::Silent, State::Expired, State::Closing];
     let threads = states.map(|state| {
+        let mut share = Share::of(&format!("drops, {state:?}"));
         std::thread::spawn(move || {
             let mut dropped = 0;
             for scene in scenes() {
                 for when in moments(state) {
-                    dropped += sweep(scene, state, when);
+                    if share.takes_next() {
+                        dropped += sweep(scene, state, when);
+                    }
                 }
             }
             dropped
@@ -242,7 +248,8 @@ fn every_future_is_droppable_in_every_state() {
         crate::cancel::complete::futures().len(),
         scenes().count()
     );
-    assert!(all >= 5000, "{all} drops");
+    let least = Share::of("drops").at_least(DROPS_MIN);
+    assert!(all >= least, "{all} drops of at least {least}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::{fmt, future::Future, pin::Pin, time::Duration};
 
 use zk_client::ConnectOptions;
 use zk_testkit::real::Release;
+use zk_tests::share::hash;
 
 use crate::combinations::{
     scene::Scene,
@@ -135,11 +136,4 @@ impl fmt::Display for Cell<'_> {
         }
         Ok(())
     }
-}
-
-/// A number for a text, the same on every machine: FNV-1a.
-pub(crate) fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }

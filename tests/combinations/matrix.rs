@@ -11,10 +11,10 @@ use std::{
 };
 
 use zk_testkit::{real::Release, sim::Rng};
-use zk_tests::sim::commit;
+use zk_tests::{share::hash, sim::commit};
 
 use crate::combinations::{
-    cell::{Cell, Outcome, Play, Variant, Way, hash},
+    cell::{Cell, Outcome, Play, Variant, Way},
     changes, copies, holding, lasting, meeting,
     table::Table,
     trouble::{Met, Point, Trouble, Troubles},

@@ -20,6 +20,7 @@ pub mod network;
 pub mod patience;
 pub mod pretender;
 pub mod scale;
+pub mod share;
 mod shrink;
 pub mod sim;
 pub mod site;
