@@ -20,7 +20,7 @@ use crate::cancel::{
 const LIMIT_MILLIS: u64 = 250;
 
 /// Drops of all futures in all states, or more.
-const DROPS_MIN: usize = 5000;
+const DROPS_MIN: usize = 40_000;
 
 /// How long troubles last that end.
 const TROUBLE: Duration = Duration::from_millis(40);

@@ -135,3 +135,26 @@ async fn release_with_lost_reply_frees_the_lock(setup: Setup) {
         }
     }
 }
+
+/// Numbers only grow, but another program can create what it likes.
+#[test_with(on_each_release)]
+async fn node_put_ahead_during_the_delay_is_waited_for(setup: Setup) {
+    let path = setup.path("overtaken");
+    let zk = setup.client().await;
+    drop(within(delayed(&zk, &path, LONG).acquire()).await.unwrap());
+    emptied(&setup.outsider, &path).await;
+    let (delay, begun) = (Duration::from_millis(300), Instant::now());
+    let lock = delayed(&zk, &path, delay);
+    let mut ticket = within(lock.enqueue()).await.unwrap();
+    assert!(within(ticket.try_wait()).await.unwrap().is_none(), "it is delayed");
+    let ahead = format!("{path}/_c_5e1f0d9c-0000-4000-8000-000000000000-lock-0000000000");
+    setup.outsider.create(&ahead, b"").await.unwrap();
+    // Ready to take it long before.
+    let waiting = tokio::spawn(async move { ticket.wait().await });
+    while begun.elapsed() < 2 * delay {
+        tokio::time::sleep(delay).await;
+    }
+    assert!(!waiting.is_finished(), "granted behind another one");
+    setup.outsider.delete(&ahead).await.unwrap();
+    within(within(waiting).await.unwrap().unwrap().release()).await.unwrap();
+}

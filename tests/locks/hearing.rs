@@ -50,6 +50,23 @@ async fn news_is_heard_despite_a_failed_read(setup: Setup) {
     }
 }
 
+/// However many reads fail, and however they do: what was asked before the first of them makes no event any more.
+#[test_with(on_each_release)]
+async fn earlier_revocation_is_heard_despite_failed_reads(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let path = setup.existing("failed-twice").await;
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    let queue = Lock::new(&setup.outsider, &path).queue();
+    let holder = within(queue.contenders()).await.unwrap().remove(0);
+    assert!(within(queue.revoke(&holder)).await.unwrap());
+    let garble = |reply: Match| proxy.on(reply).rewrite(|reply| reply.truncate(20));
+    // The first time its existence is all that can be read, the second time not even that.
+    let data = garble(Match::reply(OpCode::GET_DATA).times(2));
+    let existence = garble(Match::reply(OpCode::EXISTS).nth(2));
+    assert_eq!(within(guard.revoked()).await, Ok(()));
+    assert_eq!((data.times_fired(), existence.times_fired()), (2, 1));
+}
+
 /// A client that may not read its own node may still ask whether it is there.
 #[test_with(on_each_release)]
 async fn loss_of_an_unreadable_node_is_reported(setup: Setup) {

@@ -55,6 +55,29 @@ async fn loss_after_a_refused_downgrade_is_counted(setup: Setup) {
     assert_eq!((metrics.holds().count(), metrics.losses()), (1, 1));
 }
 
+/// A lock that is held for reading instead is held on, under the same token: it is released once, and counts until then.
+#[test_with(on_each_release)]
+async fn hold_lasts_through_a_downgrade(setup: Setup) {
+    let path = setup.existing("lasting").await;
+    let metrics = Arc::new(Metrics::default());
+    let lock = RwLock::builder(&setup.outsider, &path).observer(metrics.clone()).build();
+    let writing = within(lock.write()).await.unwrap();
+    let reading = within(writing.downgrade()).await.unwrap();
+    assert_eq!((metrics.grants(), metrics.holds().count()), (1, 0));
+    within(reading.release()).await.unwrap();
+    assert_eq!((metrics.grants(), metrics.holds().count(), metrics.losses()), (1, 1, 0));
+
+    let ear = Arc::new(Ear::default());
+    let limit = Duration::from_millis(500);
+    let lock = RwLock::builder(&setup.outsider, &path).max_hold(limit).observer(ear.clone());
+    let writing = within(lock.build().write()).await.unwrap();
+    let reading = within(writing.downgrade()).await.unwrap();
+    within(ear.1.notified()).await;
+    // On a slow machine the limit may be over before the downgrade is.
+    assert_eq!(ear.0.lock().unwrap().len(), 1);
+    within(reading.release()).await.unwrap();
+}
+
 /// What was given up without a connection is counted until it is gone.
 #[test_with(on_each_release)]
 async fn metrics_count_orphans_while_they_exist(setup: Setup) {

@@ -155,6 +155,24 @@ async fn limit_counts_on_after_a_refused_downgrade(setup: Setup) {
     emptied(zk, &path).await;
 }
 
+/// What is held for reading instead is held no longer either.
+#[test_with(on_each_release)]
+async fn limit_counts_on_after_a_downgrade(setup: Setup) {
+    let (path, zk) = (setup.existing("lowered").await, &setup.outsider);
+    let mut limit = 4 * LIMIT;
+    let reading = loop {
+        let lock = RwLock::builder(zk, &path).release_after(limit).build();
+        let guard = within(lock.write()).await.unwrap();
+        match within(guard.downgrade()).await {
+            Ok(reading) => break reading,
+            // That has taken too long.
+            Err(_) => limit *= 2,
+        }
+    };
+    assert_eq!(within(reading.scope(pending::<()>())).await, Err(Lost::HeldTooLong));
+    emptied(zk, &path).await;
+}
+
 /// No leader stays for ever: one that has led for long enough stands again behind the others.
 #[test_with(on_each_release)]
 async fn time_limited_latches_lead_in_turn(setup: Setup) {

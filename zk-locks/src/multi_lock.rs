@@ -131,10 +131,10 @@ impl MultiLock {
         };
         let mut guards = Vec::with_capacity(places.len());
         for (wait_queue, mut position) in self.wait_queues.iter().zip(places) {
-            if wait_queue.look(&mut position).await?.ahead() > 0 {
+            let is_first = wait_queue.look(&mut position).await?.ahead() == 0;
+            if !is_first || !wait_queue.wait_out_lock_delay(&mut position).await? {
                 return Ok(None);
             }
-            wait_queue.wait_out_lock_delay(&mut position).await?;
             guards.push(Guard::new(wait_queue, position)?);
         }
         Ok(Some(Guards::new(guards)))

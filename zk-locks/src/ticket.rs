@@ -50,12 +50,10 @@ pub(crate) async fn try_acquire(
         return Ok(None);
     }
     let mut position = wait_queue.join(role, None).await?;
-    match wait_queue.look(&mut position).await?.ahead() {
-        0 => {
-            wait_queue.wait_out_lock_delay(&mut position).await?;
-            grant(wait_queue, position).map(Some)
-        }
-        _ => Ok(None),
+    let is_first = wait_queue.look(&mut position).await?.ahead() == 0;
+    match is_first && wait_queue.wait_out_lock_delay(&mut position).await? {
+        true => grant(wait_queue, position).map(Some),
+        false => Ok(None),
     }
 }
 

@@ -96,10 +96,10 @@ impl Held {
         }
     }
 
-    /// A new view of the same node, after it was [put away](Held::put_away).
-    pub(super) fn afresh(&self) -> Self {
-        let HeldNode { client, path, number, .. } = &*self.node;
-        let again = Self::of(client.clone(), path.clone(), self.token, *number);
+    /// A new view of the same lock, after it was [put away](Held::put_away), by the node that stands for it now.
+    pub(super) fn afresh(&self, path: &str) -> Self {
+        let HeldNode { client, number, .. } = &*self.node;
+        let again = Self::of(client.clone(), path.to_owned(), self.token, *number);
         if let Some(lost) = self.node.loss() {
             again.lose(lost);
         }

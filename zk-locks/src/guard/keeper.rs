@@ -59,7 +59,8 @@ async fn watch(node: &HeldNode) {
     loop {
         if !node.is_watched() || again {
             let seen = look(node).await;
-            again = matches!(seen, Seen::Existence { again: true, .. });
+            // What was not read yet stays to be read if this read has failed too.
+            again = matches!(seen, Seen::Nothing | Seen::Existence { again: true, .. });
             match seen {
                 Seen::Lost(lost) => {
                     node.lose(lost);

@@ -130,20 +130,12 @@ impl Guard {
         Ok(guard)
     }
 
-    /// Lends the node for a trade, with a function that rebuilds the guard if the trade fails. Work under the lock is
-    /// cancelled first.
-    pub(crate) fn lend(self) -> (Option<OwnedNode>, impl FnOnce(Option<OwnedNode>) -> Self) {
+    /// Lends the node for a trade. Work under the lock is cancelled first.
+    pub(crate) fn lend(self) -> (Option<OwnedNode>, Lent) {
         let Self { cancellation, hold, keeping, node, release_record, held } = self;
         // A node that is used up by the trade is no loss.
         drop((cancellation, keeping));
-        let back = move |node| {
-            let (held, cancellation) = (held.afresh(), Cancellation::default());
-            if let Some(hold) = &hold {
-                hold.goes_on(&held);
-            }
-            Self { cancellation, hold, keeping: Keeping::begin(&held), node, release_record, held }
-        };
-        (node, back)
+        (node, Lent { hold, release_record, held })
     }
 
     /// Stops the work under the lock.
@@ -302,6 +294,40 @@ impl Guard {
             drop(held);
             released
         }
+    }
+}
+
+/// What is left of a guard whose node is lent for a trade: its hold goes on.
+pub(crate) struct Lent {
+    hold: Option<Hold>,
+    release_record: Option<Box<ReleaseRecord>>,
+    held: Held,
+}
+
+impl Lent {
+    /// The guard again, if the trade has failed; without its node if that is gone.
+    pub(crate) fn back(self, node: Option<OwnedNode>) -> Guard {
+        let held = self.held.afresh(self.held.path());
+        self.goes_on(held, node)
+    }
+
+    /// The guard of the node that it has now, under the same token. `Err` if the lock was lost meanwhile.
+    pub(crate) fn traded(self, node: OwnedNode) -> Result<Guard, (Guard, Lost)> {
+        let held = self.held.afresh(node.path());
+        let guard = self.goes_on(held, Some(node));
+        match guard.status() {
+            Status::Lost(lost) => Err((guard, lost)),
+            Status::Held | Status::Suspect { .. } => Ok(guard),
+        }
+    }
+
+    fn goes_on(self, held: Held, node: Option<OwnedNode>) -> Guard {
+        let Self { hold, release_record, .. } = self;
+        if let Some(hold) = &hold {
+            hold.goes_on(&held);
+        }
+        let (cancellation, keeping) = (Cancellation::default(), Keeping::begin(&held));
+        Guard { cancellation, hold, keeping, node, release_record, held }
     }
 }
 

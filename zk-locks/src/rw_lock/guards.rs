@@ -153,7 +153,8 @@ impl WriteGuard {
     /// that wait already. One request, by which the servers make sure that the lock is still held and let others in: a
     /// reader that asks after this has returned may read.
     ///
-    /// Work under the write lock is [cancelled](Guard::cancellation_token) first.
+    /// Work under the write lock is [cancelled](Guard::cancellation_token) first. To observers it is one hold, from the
+    /// grant of the write lock to the release of the read lock, and limits of time count from that grant.
     ///
     /// On a path with [kazoo's names](crate::Layout::Kazoo) use this only if all contenders use this type: an exclusive
     /// [`Lock`](crate::Lock) takes a writer's node for that of an exclusive lock, and does not expect it to become a
@@ -180,12 +181,11 @@ async fn downgraded(wait_queue: &WaitQueue, guard: Guard) -> Result<Guard, (Guar
         Ok(path) => path,
         Err(cause) => return Err((guard, cause)),
     };
-    let token = guard.token();
     let WaitQueue { client, settings, .. } = wait_queue;
     let create = client.create(&path, settings.description.as_bytes());
     let create = create.mode(CreateMode::Ephemeral).acl(&settings.acl).protected_by_its_name();
-    let (write, rest) = guard.lend();
-    let Some(write) = write else { return Err((rest(None), AcquireError::NodeDeleted)) };
+    let (write, lent) = guard.lend();
+    let Some(write) = write else { return Err((lent.back(None), AcquireError::NodeDeleted)) };
     let mut nodes = client.create_all_protected([create]).replacing(write).submit();
     let traded = match (&mut nodes).await {
         Ok(Ok(mut nodes)) => nodes.pop().ok_or(AcquireError::NodeDeleted),
@@ -194,12 +194,9 @@ async fn downgraded(wait_queue: &WaitQueue, guard: Guard) -> Result<Guard, (Guar
         Err(error) => Err(error.into()),
     };
     match traded {
-        Ok(node) => {
-            let held = Held::new(client.clone(), node.path().to_owned(), token);
-            Guard::of(held, node).map_err(|lost| (rest(None), lost.into()))
-        }
+        Ok(node) => lent.traded(node).map_err(|(guard, lost)| (guard, lost.into())),
         Err(cause) => {
-            let guard = rest(nodes.take_back());
+            let guard = lent.back(nodes.take_back());
             let cause = match cause {
                 AcquireError::NodeDeleted => guard.lose(Lost::NodeDeleted).into(),
                 cause => cause,

@@ -29,37 +29,40 @@ fn record(incarnation: Zxid, sequence: i32) -> String {
 }
 
 impl WaitQueue {
-    /// Waits until the place at the head of the queue may be used. Can be dropped and called again.
+    /// Waits until the place at the head of the queue may be used; `false` if it is not at the head any more. Can be
+    /// dropped and called again.
     pub(crate) async fn wait_out_lock_delay(
         &self,
         position: &mut Position,
-    ) -> Result<(), AcquireError> {
-        while !self.has_begun(position).await? {
-            if let Some(PreviousHolder { begins: Some(begins), .. }) = position.previous {
-                sleep_until(begins).await;
-            }
+    ) -> Result<bool, AcquireError> {
+        if let Some(begins) = self.begins(position).await? {
+            sleep_until(begins).await;
         }
-        Ok(())
+        self.has_begun(position).await
     }
 
-    /// Whether the place at the head of the queue may be used already.
+    /// Whether the place at the head of the queue may be used already, and still is there.
     pub(super) async fn has_begun(&self, position: &mut Position) -> Result<bool, AcquireError> {
-        let Some(delay) = self.settings.lock_delay else { return Ok(true) };
-        let previous = match &mut position.previous {
-            Some(previous) => previous,
-            None => {
-                let previous = self.previous(position.entry.sequence, delay).await?;
-                position.previous.insert(previous)
-            }
-        };
-        match previous.begins {
-            None => return Ok(true),
-            Some(begins) if Instant::now() < begins => return Ok(false),
-            Some(_) => previous.begins = None,
+        let Some(begins) = self.begins(position).await? else { return Ok(true) };
+        if Instant::now() < begins {
+            return Ok(false);
         }
-        // Our node was not watched meanwhile, and may have been deleted.
+        // Our node was not watched meanwhile: it may have been deleted, or another may have come ahead of it.
         position.forget();
-        Ok(self.look(position).await?.ahead() == 0)
+        let is_first = self.look(position).await?.ahead() == 0;
+        if let Some(previous) = position.previous.as_mut().filter(|_| is_first) {
+            previous.begins = None;
+        }
+        Ok(is_first)
+    }
+
+    /// The time from which on the place may be used; `None` if it may be used, without another look.
+    async fn begins(&self, position: &mut Position) -> Result<Option<Instant>, AcquireError> {
+        let Some(delay) = self.settings.lock_delay else { return Ok(None) };
+        if position.previous.is_none() {
+            position.previous = Some(self.previous(position.entry.sequence, delay).await?);
+        }
+        Ok(position.previous.as_ref().and_then(|previous| previous.begins))
     }
 
     /// Finds out whether the previous contender has released the lock: the one with the number before ours, if it was

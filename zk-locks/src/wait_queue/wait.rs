@@ -15,11 +15,15 @@ use crate::{contender::REVOKE, error::AcquireError, together};
 impl WaitQueue {
     /// Waits until the lock is granted. Can be dropped and called again.
     pub(crate) async fn wait(&self, position: &mut Position) -> Result<(), AcquireError> {
-        match self.settings.herd {
-            true => self.wait_in_herd(position).await?,
-            false => self.wait_for_the_nearest(position).await?,
+        loop {
+            match self.settings.herd {
+                true => self.wait_in_herd(position).await?,
+                false => self.wait_for_the_nearest(position).await?,
+            }
+            if self.wait_out_lock_delay(position).await? {
+                return Ok(());
+            }
         }
-        self.wait_out_lock_delay(position).await
     }
 
     /// Waits until no contender that we have to wait for is ahead. Can be dropped and called again.
