@@ -135,6 +135,40 @@ async fn changes_behind_reads_win(server: &Place) {
     }
 }
 
+/// A reading that is broken off tells nothing of the nodes that it has not come to.
+#[test_with(on_each_release)]
+async fn nodes_stay_while_they_are_read_again(server: &Place) {
+    if !server.has(Feature::MultiRead) {
+        // Their watches tell what has happened meanwhile: nothing is read again.
+        return;
+    }
+    let (proxy, zk) = behind_proxy(server).await;
+    let other = client(server).await;
+    other.create("/c", b"").await.unwrap();
+    // Those below are read when those above were.
+    for depth in 0..3 {
+        let below = "/0000".repeat(depth);
+        plant(&other, &numbered(&format!("/c{below}/"), 40), b"").await;
+    }
+    let cache = Cache::subtree(&zk, "/c").start().unwrap();
+    within(cache.ready()).await.unwrap();
+    let mut events = cache.events();
+    for _ in 0..3 {
+        let cut = proxy.on(early_reply(server)).cut();
+        proxy.reset_all();
+        within(cut.fired()).await;
+        converged(&cache, &other, "/c", 9).await;
+    }
+    other.create("/c/last", b"").await.unwrap();
+    loop {
+        match within(events.next()).await.unwrap() {
+            CacheEvent::Deleted(node) => panic!("{} was there all the time", node.path),
+            CacheEvent::Created(node) if &*node.path == "/c/last" => break,
+            _ => {}
+        }
+    }
+}
+
 #[test_with(on_each_release)]
 async fn refused_batch_is_read_one_by_one(server: &Place) {
     if !server.has(Feature::MultiRead) {

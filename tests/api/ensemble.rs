@@ -97,6 +97,9 @@ async fn clients_follow_membership_changes() {
         assert!(without.version.unwrap() > version);
         let late = admin.reconfig().leave(others[0]).version(version).await;
         assert_eq!(late, Err(WriteError::Rejected(Rejection::BadVersion)));
+        let all = before.members.iter().map(|member| (member.id, &*member.spec));
+        let late = admin.reconfig().members(all).version(version).await;
+        assert_eq!(late, Err(WriteError::Rejected(Rejection::BadVersion)));
 
         // The watch fires, and what is read then names those to go to.
         let event = changed.await.unwrap();

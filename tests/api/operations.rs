@@ -75,15 +75,16 @@ async fn subtree_is_deleted_or_the_obstacle_named(server: &Place) {
 async fn multi_read_answers_each_read_by_itself(server: &Place) {
     let zk = client(server).await.chrooted("/app").unwrap();
     zk.create("/a/b", b"data").parents().await.unwrap();
-    let reads = zk.multi_read().get("/a/b").get("/missing").children("/a");
+    let reads = zk.multi_read().get("/a/b").get("/missing").children("/a").get("/");
     if !server.has(Feature::MultiRead) {
         assert_eq!(reads.await.unwrap_err(), UNIMPLEMENTED);
         return;
     }
     let results = reads.await.unwrap();
-    let [Ok(ReadResult::Data(data, stat)), missing, children] = &results[..] else {
+    let [Ok(ReadResult::Data(data, stat)), missing, children, root] = &results[..] else {
         panic!("{results:?}")
     };
+    assert!(matches!(root, Ok(ReadResult::Data(_, stat)) if stat.num_children == 1), "{root:?}");
     assert_eq!((&**data, stat.data_length), (&b"data"[..], 4));
     assert_eq!(*missing, Err(Rejection::NoNode));
     assert_eq!(*children, Ok(ReadResult::Children(vec!["b".into()])));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zk_client::CreateMode;
+use zk_client::{AclList, CreateMode, Id, Perms, Rejection};
 use zk_locks::{AcquireError, Client, DurableLock};
 use zk_proto::OpCode;
 use zk_tests::test_with;
@@ -147,4 +147,14 @@ async fn grant_of_the_same_owner_ends_the_wait(setup: Setup) {
     changed.await.unwrap().unwrap();
     within(within(waiting).await.unwrap().unwrap().release()).await.unwrap();
     emptied(outsider, &grants(&path)).await;
+}
+
+#[test_with(on_each_release)]
+async fn grants_that_may_not_be_listed_are_an_error(setup: Setup) {
+    let path = setup.existing("unseen").await;
+    let blind = Perms::CREATE | Perms::WRITE | Perms::DELETE | Perms::ADMIN;
+    let blind = AclList::from_iter([Id::anyone().may(blind)]);
+    setup.outsider.create(&grants(&path), b"").acl(&blind).await.unwrap();
+    let unseen = within(of(&setup.outsider, &path, "job").acquire()).await;
+    assert_eq!(unseen.map(drop).unwrap_err(), AcquireError::Rejected(Rejection::NoAuth));
 }

@@ -111,6 +111,28 @@ async fn watched(setup: &Setup, guard: &Guard) {
     .await;
 }
 
+/// A node ahead that only changes is still ahead.
+#[test_with(on_each_release)]
+async fn waiter_behind_a_revoked_holder_waits_on(setup: Setup) {
+    let path = setup.existing("asked").await;
+    let (zk, queue) = (setup.client().await, Lock::new(&setup.outsider, &path).queue());
+    let guard = within(Lock::new(&setup.client().await, &path).acquire()).await.unwrap();
+    let waiting = Lock::new(&zk, &path);
+    let waiting = tokio::spawn(async move { waiting.acquire().await });
+    watched(&setup, &guard).await;
+    let holder = within(queue.contenders()).await.unwrap().remove(0);
+    assert!(within(queue.revoke(&holder)).await.unwrap());
+    assert_eq!(within(guard.revoked()).await, Ok(()));
+    // Behind whatever the waiter was told of that, and what it asked then.
+    for _ in 0..3 {
+        within(zk.sync("/").into_future()).await.unwrap();
+    }
+    assert!(!waiting.is_finished(), "granted beside the holder");
+    assert_eq!(guard.status(), Status::Held);
+    within(guard.release()).await.unwrap();
+    within(within(waiting).await.unwrap().unwrap().release()).await.unwrap();
+}
+
 #[test_with(on_each_release)]
 async fn long_held_lock_reports_loss_unasked(setup: Setup) {
     let zk = setup.client().await;

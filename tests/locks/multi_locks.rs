@@ -1,6 +1,6 @@
 //! Several locks as one.
 
-use zk_client::CreateMode;
+use zk_client::{AclList, CreateMode, Id, Perms};
 use zk_locks::{
     AcquireError, Guard, Lock, Lost, MultiLock, Rejection, SessionEnd, SessionId, Status,
 };
@@ -166,4 +166,22 @@ async fn each_lock_belongs_to_its_own_client(setup: Setup) {
     emptied(&setup.outsider, &format!("{root}/lock")).await;
     let error = AcquireError::SessionEnded(SessionEnd::Closed);
     assert_eq!(within(all.acquire()).await.map(drop), Err(error));
+}
+
+/// One transaction for all of them, and in it each node as its own lock has it.
+#[test_with(on_each_release)]
+async fn each_lock_keeps_its_own_settings(setup: Setup) {
+    let paths = [setup.existing("open").await, setup.existing("closed").await];
+    let few = AclList::from_iter([Id::anyone().may(Perms::READ | Perms::DELETE)]);
+    let open = Lock::builder(&setup.outsider, &paths[0]).build();
+    let closed = Lock::builder(&setup.outsider, &paths[1]).acl(&few).description("closed").build();
+    let guards = within(MultiLock::of([open, closed]).acquire()).await.unwrap();
+    let read = async |path: &str| {
+        let node = guards.get(path).unwrap().path();
+        (setup.outsider.acl(node).await.unwrap().0, setup.outsider.get(node).await.unwrap().0)
+    };
+    let ((open, _), (closed, told)) = (read(&paths[0]).await, read(&paths[1]).await);
+    assert_eq!((open, closed), (AclList::from_iter([Id::anyone().may(Perms::ALL)]), few));
+    assert_eq!(told, "closed");
+    within(guards.release()).await.unwrap();
 }

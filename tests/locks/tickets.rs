@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::interval;
+use zk_client::{AclList, Id, Perms, Rejection};
 use zk_locks::{AcquireError, Lock, RwLock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
@@ -149,4 +150,25 @@ async fn look_ahead_grants_without_a_listing(setup: Setup) {
     within(guard.release()).await.unwrap();
     let frames = proxy.frames_since(mark);
     assert_eq!(ops(&frames), [OpCode::DELETE], "{frames}");
+}
+
+/// A place that could not be looked at is given up, though the ticket is still there.
+#[test_with(on_each_release)]
+async fn failed_look_gives_up_the_place(setup: Setup) {
+    let path = setup.existing("unseen").await;
+    let holder = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
+    let zk = setup.client().await;
+    let mut ticket = within(Lock::new(&zk, &path).enqueue()).await.unwrap();
+    // From now on it looks anew each time.
+    assert!(within(ticket.try_wait()).await.unwrap().is_none());
+    let (acl, _) = setup.outsider.acl(&path).await.unwrap();
+    let blind = Perms::CREATE | Perms::WRITE | Perms::DELETE | Perms::ADMIN;
+    let blind = AclList::from_iter([Id::anyone().may(blind)]);
+    setup.outsider.set_acl(&path, &blind).await.unwrap();
+    let unseen = within(ticket.try_wait()).await;
+    assert_eq!(unseen.map(drop), Err(AcquireError::Rejected(Rejection::NoAuth)));
+    setup.outsider.set_acl(&path, &acl).await.unwrap();
+    within(holder.release()).await.unwrap();
+    emptied(&setup.outsider, &path).await;
+    assert_eq!(within(ticket.try_wait()).await.map(drop), Err(AcquireError::Used));
 }

@@ -96,6 +96,10 @@ async fn loads(recording: &Recording) {
     while !matches!(session.state(), SessionState::Ended(_)) {
         within(session.changed()).await;
     }
+    // One that has ended is in no state, though its client is still there.
+    for state in ["connecting", "connected", "read_only", "disconnected"] {
+        until(recording, "zookeeper_client_sessions", &[("state", state)], 0.0).await;
+    }
 }
 
 async fn locks(recording: &Recording) {

@@ -135,6 +135,30 @@ async fn both_certificates_are_verified() {
     .await;
 }
 
+/// Authorities add up, wherever they come from.
+#[tokio::test]
+async fn each_of_several_authorities_is_trusted() {
+    on_each_kind(async |real| {
+        let authorities = [Authority::new("first"), Authority::new("second")];
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), authorities[1].pem()).unwrap();
+        let both = [
+            TlsOptions::new().ca_pem(authorities[0].pem()).ca_pem(authorities[1].pem()),
+            TlsOptions::new().ca_pem(authorities[0].pem()).ca_file(file.path()),
+            TlsOptions::new().ca_file(file.path()).ca_pem(authorities[0].pem()),
+        ];
+        for authority in &authorities {
+            let certificate = authority.server(&["localhost"]);
+            let shown = Shown::start(real, &certificate, ClientAuth::None).await;
+            for tls in &both {
+                let zk = connect("localhost", shown.addr(), tls.clone()).await.unwrap();
+                zk.close().await.unwrap();
+            }
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn bad_server_certificate_is_a_typed_fault() {
     on_each_kind(async |real| {

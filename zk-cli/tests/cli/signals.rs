@@ -45,6 +45,26 @@ async fn death_by_signal_is_reported_as_in_shells() {
     }
 }
 
+/// Commands that run until they are told to end say by what, as shells do.
+#[tokio::test]
+async fn commands_that_last_report_their_signal() {
+    let world = World::new().await;
+    let mut held = world.lock(&[], "/l", "echo ready; read -r go");
+    held.line().await;
+    for (signal, name) in PASSED_ON {
+        let arguments: [&[&str]; 2] =
+            [&["create", "/mine", "--ephemeral"], &["holders", "/l", "--watch"]];
+        for arguments in arguments {
+            let mut running = Running::start(world.zk().args(arguments));
+            running.line().await;
+            running.signal(signal);
+            let ended = running.ended().await;
+            assert_eq!(ended.code, Some(128 + signal.as_raw()), "{arguments:?}, {name}: {ended:?}");
+        }
+        assert_eq!(world.client.exists("/mine").await.unwrap(), None, "{name}");
+    }
+}
+
 #[tokio::test]
 async fn signal_while_waiting_leaves_no_node() {
     let world = World::new().await;

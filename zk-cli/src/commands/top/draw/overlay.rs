@@ -110,3 +110,21 @@ fn broken(text: &str, room: usize) -> Vec<String> {
     }
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_broken_between_words_and_keeps_them() {
+        let text = "Evict the holder from its lock? It may go on without knowing";
+        assert_eq!(broken("short", 5), ["short"]);
+        for room in 10..70 {
+            let lines = broken(text, room);
+            assert_eq!(lines.join(" "), text, "{room}");
+            assert!(lines.iter().all(|line| width(line) <= room), "{room}: {lines:?}");
+        }
+        // Longer than a line.
+        assert_eq!(broken("a lengthy path", 4), ["a", "lengthy", "path"]);
+    }
+}
