@@ -233,6 +233,10 @@ async fn end(
 async fn close(ctx: &ClientContext, client: &Client) {
     let (began, stalled) = (ctx.now(), ctx.stalled());
     let closed = client.close().await;
+    let id = client.session().id();
+    if closed.is_ok() && ctx.cluster.state().ensemble.sessions().any(|(other, _)| other == id) {
+        ctx.check().closed_in_vain(ctx.number, id);
+    }
     let (took, stalled) = (ctx.now() - began, ctx.stalled() - stalled);
     ctx.check().took("closing", ctx.number, took, stalled, CLOSE_MAX);
     ctx.count(if closed.is_ok() { "closes" } else { "closes not confirmed" });

@@ -6,7 +6,7 @@ use zk_client::{CreateMode, MultiError, Rejection, path};
 
 use crate::{
     error::{AcquireError, Error, Lost, ReleaseError},
-    guard::{Guard, Held, Status},
+    guard::{Guard, Status},
     layout::Role,
     ticket::Ticket,
     wait_queue::{Downgrades, WaitQueue},

@@ -58,6 +58,12 @@ impl Checker {
         self.missing(copied)
     }
 
+    /// Whether a node has been deleted that was there like this.
+    pub(crate) fn was_deleted(&self, node: &CachedNode) -> bool {
+        let later = self.history.changes_after(&node.path, node.stat.mzxid);
+        later.iter().any(|change| matches!(change.what, What::Deleted(_)))
+    }
+
     fn was_committed(&self, copied: &Copied<'_>, node: &CachedNode) -> bool {
         let CachedNode { path, data, stat, .. } = node;
         let known = match copied.with_data {

@@ -128,6 +128,17 @@ impl Checker {
         }
     }
 
+    /// A client has been told that its session is closed, and the servers have it still.
+    pub(crate) fn closed_in_vain(&mut self, client: u32, session: SessionId) {
+        // A client that wrong bytes have told of the end says so too, and so does one whose session has run out by its clock.
+        let heard = self.wires.heard.get(&client).map(|heard| heard.read).unwrap_or_default();
+        let patience = self.options.session_timeouts[client as usize];
+        let disowned = self.wires.disowned.contains(&client);
+        if !disowned && !self.was_doubtful(session) && self.now < heard + patience {
+            self.violated("S4", format!("c{client} is told that {session} is closed"));
+        }
+    }
+
     /// Whatever comes to a client meanwhile, it reads when it goes on.
     pub(crate) fn stands_still(&mut self, client: u32) {
         let heard = self.wires.heard.entry(client).or_default();

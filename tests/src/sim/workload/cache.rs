@@ -22,6 +22,7 @@ pub(crate) struct Followed {
     root: &'static str,
     scope: Scope,
     with_data: bool,
+    clears_at_end: bool,
 }
 
 impl Followed {
@@ -41,20 +42,26 @@ impl Followed {
         if rng.one_in(4) {
             cache = cache.events_max(rng.scaled(1, 16) as usize);
         }
-        if rng.one_in(4) {
+        let clears_at_end = rng.one_in(4);
+        if clears_at_end {
             cache = cache.clear_at_end();
         }
         let cache = cache.start().expect("it is a path");
         let events = cache.events_from_the_start();
-        Self { cache, events, told: BTreeMap::new(), root, scope, with_data }
+        Self { cache, events, told: BTreeMap::new(), root, scope, with_data, clears_at_end }
     }
 
-    /// Takes part in all events, each of which must fit the ones before.
-    fn listen(&mut self) -> Result<(), String> {
+    /// Takes part in all events, each of which must fit the ones before, and tells of nothing that has not happened.
+    fn listen(&mut self, worker: &Worker) -> Result<(), String> {
         let mut lagged = false;
         while let Some(event) = self.events.try_next() {
             lagged |= event == CacheEvent::Lagged;
             let text = format!("tells of {event:?}");
+            if let CacheEvent::Deleted(node) = &event {
+                if !self.clears_at_end && !worker.ctx.check().was_deleted(node) {
+                    return Err(format!("{text}, which is there"));
+                }
+            }
             // What is taken from the cache knows of what comes behind that already.
             if !self.fits(event) && !lagged {
                 return Err(format!("{text} after {:?}", self.told.keys()));
@@ -100,7 +107,7 @@ impl Followed {
         let Worker { ctx, client, .. } = worker;
         let state = self.cache.state();
         let nodes = self.cache.nodes();
-        let heard = self.listen();
+        let heard = self.listen(worker);
         let adds_up = heard.and_then(|()| match self.adds_up(&nodes) {
             true => Ok(()),
             false => Err(format!("has told of {:?}, and has {nodes:?}", self.told)),
