@@ -21,7 +21,7 @@ use tracing_subscriber::{
 use zk_client::{Client, CreateMode, OpCode};
 use zk_locks::Lock;
 use zk_testkit::{TestServer, proxy::Match};
-use zk_tests::patience::within;
+use zk_tests::{log::listened, patience::within};
 
 /// The spans of requests that have ended, with the names of their parents.
 #[derive(Clone, Default)]
@@ -114,7 +114,7 @@ fn expected(
 fn listening(filter: LevelFilter) -> (Spans, tracing::subscriber::DefaultGuard) {
     let spans = Spans::default();
     let subscriber = tracing_subscriber::registry().with(spans.clone().with_filter(filter));
-    (spans, tracing::subscriber::set_default(subscriber))
+    (spans, listened(subscriber))
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -202,7 +202,7 @@ async fn states_and_grants_are_events() {
     let events = Events::default();
     let subscriber =
         tracing_subscriber::registry().with(events.clone().with_filter(LevelFilter::DEBUG));
-    let _listening = tracing::subscriber::set_default(subscriber);
+    let _listening = listened(subscriber);
     let server = TestServer::start().await.unwrap();
     let zk = Client::connect(&server.connect_string()).await.unwrap();
     let guard = within(Lock::new(&zk, "/lock").acquire()).await.unwrap();

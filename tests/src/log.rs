@@ -3,12 +3,28 @@
 use std::{
     cell::RefCell,
     io,
-    sync::{Arc, Mutex, Once},
+    sync::{Arc, LazyLock, Mutex, Once},
 };
 
 use tracing::{
-    Event, Metadata, Subscriber, level_filters::LevelFilter, span, subscriber::Interest,
+    Dispatch, Event, Metadata, Subscriber,
+    level_filters::LevelFilter,
+    span,
+    subscriber::{DefaultGuard, Interest, NoSubscriber},
 };
+
+/// While there is only one subscriber, `tracing` asks that of the thread which comes to a span first whether anybody is
+/// interested, for all threads: one without a subscriber says no for good.
+static ANOTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
+
+/// Makes this the subscriber of the thread, until the guard is dropped.
+pub fn listened(subscriber: impl Subscriber + Send + Sync + 'static) -> DefaultGuard {
+    LazyLock::force(&ANOTHER);
+    let guard = tracing::subscriber::set_default(subscriber);
+    // What was decided for the only one.
+    tracing::callsite::rebuild_interest_cache();
+    guard
+}
 
 /// Collects what is logged on the thread that made it, until it is asked for it.
 #[derive(Debug)]

@@ -109,11 +109,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::log::listened;
 
     #[tokio::test(start_paused = true)]
     async fn lines_are_counted_by_session_and_second() {
         let lines = Lines::default();
-        let listening = tracing::subscriber::set_default(lines.clone());
+        let listening = listened(lines.clone());
         let (one, other) = (tracing::info_span!("one"), tracing::info_span!("other"));
         one.in_scope(|| (0..3).for_each(|_| tracing::info!("shown")));
         other.in_scope(|| (0..2).for_each(|_| tracing::warn!("shown")));

@@ -17,6 +17,7 @@ use super::{
     pass,
     workload::{ClientContext, LOCK_DELAY_MAX, Phase, ROTATION_MAX},
 };
+use crate::log::listened;
 
 /// The process of whatever must go on when clients stand still.
 const WORLD: Process = Process(0);
@@ -43,7 +44,7 @@ pub fn run(options: &Options, keep_trace: bool) -> Report {
     let checker = SharedChecker::new(options);
     let mut cluster = None;
     let lines = Lines::default();
-    let listening = tracing::subscriber::set_default(lines.clone());
+    let listening = listened(lines.clone());
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(tokio::task::unconstrained(async {
             let world = World::new(options, &rng, &tasks, &checker, keep_trace);

@@ -311,14 +311,10 @@ impl Lent {
         self.goes_on(held, node)
     }
 
-    /// The guard of the node that it has now, under the same token. `Err` if the lock was lost meanwhile.
-    pub(crate) fn traded(self, node: OwnedNode) -> Result<Guard, (Guard, Lost)> {
+    /// The guard of the node that it has now, under the same token. The lock may have been lost meanwhile.
+    pub(crate) fn traded(self, node: OwnedNode) -> Guard {
         let held = self.held.afresh(node.path());
-        let guard = self.goes_on(held, Some(node));
-        match guard.status() {
-            Status::Lost(lost) => Err((guard, lost)),
-            Status::Held | Status::Suspect { .. } => Ok(guard),
-        }
+        self.goes_on(held, Some(node))
     }
 
     fn goes_on(self, held: Held, node: Option<OwnedNode>) -> Guard {

@@ -194,7 +194,13 @@ async fn downgraded(wait_queue: &WaitQueue, guard: Guard) -> Result<Guard, (Guar
         Err(error) => Err(error.into()),
     };
     match traded {
-        Ok(node) => lent.traded(node).map_err(|(guard, lost)| (guard, lost.into())),
+        Ok(node) => {
+            let guard = lent.traded(node);
+            match guard.status() {
+                Status::Lost(lost) => Err((guard, lost.into())),
+                Status::Held | Status::Suspect { .. } => Ok(guard),
+            }
+        }
         Err(cause) => {
             let guard = lent.back(nodes.take_back());
             let cause = match cause {
