@@ -28,6 +28,9 @@ use crate::locks::support::{
 /// How long is too long.
 const LIMIT: Duration = Duration::from_millis(50);
 
+/// A limit within which any machine can downgrade a lock.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Set when it goes.
 struct Gone(Arc<AtomicBool>);
 
@@ -140,6 +143,7 @@ async fn limit_counts_on_after_a_refused_downgrade(setup: Setup) {
     let no_create: AclList = [Id::anyone().may(no_create)].into_iter().collect();
     let mut limit = 4 * LIMIT;
     let guard = loop {
+        assert!(limit < PATIENCE, "no downgrade is refused in time");
         let lock = RwLock::builder(zk, &path).release_after(limit).build();
         let guard = within(lock.write()).await.unwrap();
         zk.set_acl(&path, &no_create).await.unwrap();
@@ -161,16 +165,43 @@ async fn limit_counts_on_after_a_downgrade(setup: Setup) {
     let (path, zk) = (setup.existing("lowered").await, &setup.outsider);
     let mut limit = 4 * LIMIT;
     let reading = loop {
+        assert!(limit < PATIENCE, "no downgrade is in time");
         let lock = RwLock::builder(zk, &path).release_after(limit).build();
         let guard = within(lock.write()).await.unwrap();
         match within(guard.downgrade()).await {
             Ok(reading) => break reading,
             // That has taken too long.
-            Err(_) => limit *= 2,
+            Err(refused) => {
+                assert_eq!(refused.cause, AcquireError::NodeDeleted);
+                limit *= 2;
+            }
         }
     };
     assert_eq!(within(reading.scope(pending::<()>())).await, Err(Lost::HeldTooLong));
     emptied(zk, &path).await;
+}
+
+/// The node that it has by then goes too, whatever becomes of the guard.
+#[test_with(on_each_release)]
+async fn limit_during_a_downgrade_frees_the_lock(setup: Setup) {
+    let path = setup.existing("between").await;
+    let (proxy, zk) = setup.proxied().await;
+    let metrics = Arc::new(Metrics::default());
+    let lock = RwLock::builder(&zk, &path).release_after(20 * LIMIT).observer(metrics.clone());
+    let writing = within(lock.build().write()).await.unwrap();
+    let traded = proxy.on(Match::reply(OpCode::MULTI).once()).hold();
+    let limit_strikes = async {
+        traded.fired().await;
+        while metrics.alarms() == 0 {
+            tokio::task::yield_now().await;
+        }
+        traded.release();
+    };
+    let (reading, ()) = within(async { tokio::join!(writing.downgrade(), limit_strikes) }).await;
+    let reading = reading.unwrap();
+    assert_eq!(within(reading.lost()).await, Lost::HeldTooLong);
+    emptied(&setup.outsider, &path).await;
+    drop(reading);
 }
 
 /// No leader stays for ever: one that has led for long enough stands again behind the others.

@@ -79,12 +79,17 @@ impl Alarm {
             () = released => return,
             () = sleep(self.limit) => {}
         }
-        let held = self.held.borrow().clone();
+        let mut held = self.held.borrow_and_update().clone();
         let Grant { path, token, .. } = grant(&held, self.waited);
         tracing::warn!(path, %token, limit = ?self.limit, takes_away, "held for too long");
         self.observers.tell(|observer| observer.held_too_long(&grant(&held, self.waited)));
-        if takes_away {
+        while takes_away {
             held.take_away().await;
+            // What the guard has had for its node in the meantime goes too.
+            if self.held.changed().await.is_err() {
+                return;
+            }
+            held = self.held.borrow_and_update().clone();
         }
     }
 }
