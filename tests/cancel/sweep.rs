@@ -224,8 +224,9 @@ fn moments(state: State) -> Vec<When> {
 fn every_future_is_droppable_in_every_state() {
     let states =
         [State::Connected, State::Suspended, State::Silent, State::Expired, State::Closing];
-    let threads = states.map(|state| {
-        let mut share = Share::of(&format!("drops, {state:?}"));
+    let shares = states.map(|state| (state, Share::of(&format!("drops, {state:?}"))));
+    let least = shares[0].1.at_least(DROPS_MIN);
+    let threads = shares.map(|(state, mut share)| {
         std::thread::spawn(move || {
             let mut dropped = 0;
             for scene in scenes() {
@@ -248,7 +249,6 @@ fn every_future_is_droppable_in_every_state() {
         crate::cancel::complete::futures().len(),
         scenes().count()
     );
-    let least = Share::of("drops").at_least(DROPS_MIN);
     assert!(all >= least, "{all} drops of at least {least}");
 }
 

@@ -20,10 +20,8 @@ static ANOTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber
 /// Makes this the subscriber of the thread, until the guard is dropped.
 pub fn listened(subscriber: impl Subscriber + Send + Sync + 'static) -> DefaultGuard {
     LazyLock::force(&ANOTHER);
-    let guard = tracing::subscriber::set_default(subscriber);
-    // What was decided for the only one.
-    tracing::callsite::rebuild_interest_cache();
-    guard
+    // That one more has come lets all spans ask again.
+    tracing::subscriber::set_default(subscriber)
 }
 
 /// Collects what is logged on the thread that made it, until it is asked for it.

@@ -131,8 +131,7 @@ impl MultiLock {
         };
         let mut guards = Vec::with_capacity(places.len());
         for (wait_queue, mut position) in self.wait_queues.iter().zip(places) {
-            let is_first = wait_queue.look(&mut position).await?.ahead() == 0;
-            if !is_first || !wait_queue.wait_out_lock_delay(&mut position).await? {
+            if !wait_queue.is_first(&mut position).await? {
                 return Ok(None);
             }
             guards.push(Guard::new(wait_queue, position)?);

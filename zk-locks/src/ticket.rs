@@ -50,8 +50,7 @@ pub(crate) async fn try_acquire(
         return Ok(None);
     }
     let mut position = wait_queue.join(role, None).await?;
-    let is_first = wait_queue.look(&mut position).await?.ahead() == 0;
-    match is_first && wait_queue.wait_out_lock_delay(&mut position).await? {
+    match wait_queue.is_first(&mut position).await? {
         true => grant(wait_queue, position).map(Some),
         false => Ok(None),
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zk_client::{Client, ConnectOptions, Credentials, SessionEnd, Xid};
+use zk_client::{Client, ConnectOptions, Credentials, SessionEnd, SessionId, Xid};
 use zk_testkit::sim::{Actor, Fault, Rng, SimConnect, State, servers, sim_clock};
 
 use super::{
@@ -164,8 +164,9 @@ async fn spend(ctx: &mut ClientContext, rng: &mut Rng, client: Client) -> Option
         ctx.count("sessions lost");
         if ended == Some(SessionEnd::Expired) && ctx.stalled() == stalled {
             let id = session.id();
-            let lives = ctx.cluster.state().ensemble.sessions().any(|(other, _)| other == id);
-            ctx.check().given_up(ctx.number, id, lives);
+            if lives(ctx, id) {
+                ctx.check().given_up(ctx.number, id);
+            }
         }
         workers.stop(Stop::Finish);
         workers.done().await;
@@ -230,11 +231,16 @@ async fn end(
     None
 }
 
+/// Whether the servers have a session.
+fn lives(ctx: &ClientContext, id: SessionId) -> bool {
+    ctx.cluster.state().ensemble.sessions().any(|(other, _)| other == id)
+}
+
 async fn close(ctx: &ClientContext, client: &Client) {
     let (began, stalled) = (ctx.now(), ctx.stalled());
     let closed = client.close().await;
     let id = client.session().id();
-    if closed.is_ok() && ctx.cluster.state().ensemble.sessions().any(|(other, _)| other == id) {
+    if closed.is_ok() && lives(ctx, id) {
         ctx.check().closed_in_vain(ctx.number, id);
     }
     let (took, stalled) = (ctx.now() - began, ctx.stalled() - stalled);

@@ -311,10 +311,12 @@ impl Lent {
         self.goes_on(held, node)
     }
 
-    /// The guard of the node that it has now, under the same token. The lock may have been lost meanwhile.
+    /// The guard of the node that it has now, under the same token; without it, if the lock was lost meanwhile: nobody is to
+    /// wait for a lost lock until its guard is dropped.
     pub(crate) fn traded(self, node: OwnedNode) -> Guard {
         let held = self.held.afresh(node.path());
-        self.goes_on(held, Some(node))
+        let is_lost = matches!(held.status(), Status::Lost(_));
+        self.goes_on(held, Some(node).filter(|_| !is_lost))
     }
 
     fn goes_on(self, held: Held, node: Option<OwnedNode>) -> Guard {

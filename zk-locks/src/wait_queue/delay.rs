@@ -31,7 +31,7 @@ fn record(incarnation: Zxid, sequence: i32) -> String {
 impl WaitQueue {
     /// Waits until the place at the head of the queue may be used; `false` if it is not at the head any more. Can be
     /// dropped and called again.
-    pub(crate) async fn wait_out_lock_delay(
+    pub(super) async fn wait_out_lock_delay(
         &self,
         position: &mut Position,
     ) -> Result<bool, AcquireError> {

@@ -67,6 +67,12 @@ impl WaitQueue {
         }
     }
 
+    /// Whether no contender is ahead, and none is after the delay behind a holder that has not released the lock itself.
+    pub(crate) async fn is_first(&self, position: &mut Position) -> Result<bool, AcquireError> {
+        let is_first = self.look(position).await?.ahead() == 0;
+        Ok(is_first && self.wait_out_lock_delay(position).await?)
+    }
+
     /// Whether the lock is granted already.
     pub(crate) async fn may_begin(&self, position: &mut Position) -> Result<bool, AcquireError> {
         if self.look(position).await?.ahead() > 0 {

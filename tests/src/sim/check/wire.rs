@@ -117,26 +117,26 @@ impl Checker {
         }
     }
 
-    /// A client says that its session has expired, and the servers have it still, or not.
-    pub(crate) fn given_up(&mut self, client: u32, session: SessionId, lives: bool) {
-        let heard = self.wires.heard.get(&client).map(|heard| heard.read).unwrap_or_default();
-        let patience = self.options.session_timeouts[client as usize];
-        let disowned = self.wires.disowned.contains(&client);
-        if lives && !disowned && self.now < heard + patience {
-            let text = format!("c{client} gives up {session}, heard of at {heard}");
-            self.violated("L1", text);
+    /// A client says that its session has expired, and the servers have it still.
+    pub(crate) fn given_up(&mut self, client: u32, session: SessionId) {
+        if let Some(heard) = self.should_believe(client) {
+            self.violated("L1", format!("c{client} gives up {session}, heard of at {heard}"));
         }
     }
 
     /// A client has been told that its session is closed, and the servers have it still.
     pub(crate) fn closed_in_vain(&mut self, client: u32, session: SessionId) {
-        // A client that wrong bytes have told of the end says so too, and so does one whose session has run out by its clock.
-        let heard = self.wires.heard.get(&client).map(|heard| heard.read).unwrap_or_default();
-        let patience = self.options.session_timeouts[client as usize];
-        let disowned = self.wires.disowned.contains(&client);
-        if !disowned && !self.was_doubtful(session) && self.now < heard + patience {
+        if self.should_believe(client).is_some() && !self.was_doubtful(session) {
             self.violated("S4", format!("c{client} is told that {session} is closed"));
         }
+    }
+
+    /// When it last heard of its session, if it has neither been disowned nor heard nothing for too long.
+    fn should_believe(&self, client: u32) -> Option<u64> {
+        let heard = self.wires.heard.get(&client).map(|heard| heard.read).unwrap_or_default();
+        let patience = self.options.session_timeouts[client as usize];
+        let believes = !self.wires.disowned.contains(&client) && self.now < heard + patience;
+        believes.then_some(heard)
     }
 
     /// Whatever comes to a client meanwhile, it reads when it goes on.
