@@ -83,7 +83,10 @@ impl Alarm {
         let Grant { path, token, .. } = grant(&held, self.waited);
         tracing::warn!(path, %token, limit = ?self.limit, takes_away, "held for too long");
         self.observers.tell(|observer| observer.held_too_long(&grant(&held, self.waited)));
-        while takes_away {
+        if !takes_away {
+            return;
+        }
+        loop {
             held.take_away().await;
             // What the guard has had for its node in the meantime goes too.
             if self.held.changed().await.is_err() {
