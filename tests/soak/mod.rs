@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use tokio::process::Command;
 use zk_testkit::real::Release;
-use zk_tests::soak::{Report, rolling, severed};
+use zk_tests::soak::{
+    Report, rolling,
+    severed::{self, By, Trouble},
+};
 
 #[track_caller]
 fn assert_clean(report: &Report) {
@@ -58,19 +61,20 @@ async fn client_writes_are_accounted_for() {
 /// The leases are what keeps them from it: by their connections alone they believe for too long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn severed_holders_do_not_believe_too_long() {
-    for by_connection in [false, true] {
+    for lease in [By::Confirmed, By::Connection] {
         let options = severed::Options {
             holders: 12,
             rounds: 1,
             tick: Duration::from_secs(1),
             sync_limit: 10,
             session_timeout: Duration::from_secs(4),
-            by_connection,
+            trouble: Trouble::Severed,
+            lease,
             release: Release::V3_9,
         };
         let report = severed::run(options).await.unwrap();
         assert_clean(&report);
         let believed = report.count("holders that believed in them still");
-        assert_eq!(believed == Some(0), !by_connection, "{report}");
+        assert_eq!(believed == Some(0), lease != By::Connection, "{report}");
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn options(ctx: &ClientContext, rng: &mut Rng, deadline: u64) -> Conn
         .session_timeout(Duration::from_millis(timeout))
         .connect_deadline(Some(Duration::from_millis(deadline)))
         .request_len_max(ctx.options.request_len_max)
-        .read_only(ctx.options.read_only_mode && ctx.number % 3 == 0)
+        .read_only(ctx.options.reads_alone(ctx.number))
         .lease(ctx.options.lease)
         .connector(SimConnect::new(&ctx.cluster, ctx.number))
         .clock(sim_clock(ctx.options.drifts[ctx.number as usize]))

@@ -18,6 +18,9 @@ const WARM_UP: u64 = 5_000;
 /// The part of chance that decides on the margins of leases.
 const LEASES: u64 = 0x1EA5E;
 
+/// The part of chance that decides on networks that fall apart.
+const SPLITS: u64 = 0x5911;
+
 /// The part of chance that decides on recipes.
 const RECIPES: u64 = 0x5EC1;
 
@@ -142,6 +145,10 @@ impl Options {
             if apart.one_in(8) {
                 behind(&mut schedule, &stage, &mut apart);
             }
+            let mut apart = Rng::new(seed).fork(SPLITS);
+            if members > 1 && apart.one_in(4) {
+                split(&mut schedule, &stage, &mut apart);
+            }
             if harsh {
                 expire_all(&mut schedule, &stage, rng.within(WARM_UP, duration));
             }
@@ -232,6 +239,12 @@ impl Options {
         if self.wishful && granted == self.longest_timeout() { 3 * granted } else { granted }
     }
 
+    /// Whether a client takes members that can only be read from.
+    #[must_use]
+    pub const fn reads_alone(&self, client: u32) -> bool {
+        self.read_only_mode && client % 3 == 0
+    }
+
     /// Longest session timeout.
     #[must_use]
     pub fn longest_timeout(&self) -> u64 {
@@ -287,6 +300,29 @@ fn behind(schedule: &mut Schedule, stage: &Stage, rng: &mut Rng) {
         let target = Target::Client(rng.below(u64::from(stage.clients)) as u32);
         schedule.0.push(Incident { at, fault: Fault::Reset, target, lasts: 0, amount: 0 });
         at += rng.scaled(50, 2_000);
+    }
+    schedule.0.sort_by_key(|incident| incident.at);
+}
+
+/// Every now and then the network falls apart, with a member and some clients on one side of it, and all others on the
+/// other.
+fn split(schedule: &mut Schedule, stage: &Stage, rng: &mut Rng) {
+    let mut at = rng.within(stage.from, stage.until);
+    while at < stage.until {
+        // Whichever leads when it begins: often the last one.
+        let alone = if rng.one_in(2) { stage.members - 1 } else { rng.index(stage.members) };
+        let lasts = rng.within(stage.session_timeout / 2, stage.session_timeout * 3);
+        let lasts = lasts.min(stage.until - at);
+        let mut add = |fault, target| {
+            schedule.0.push(Incident { at, fault, target, lasts, amount: 0 });
+        };
+        add(Fault::CutOff, Target::Member(alone));
+        for client in (0..stage.clients).filter(|_| rng.one_in(2)) {
+            for member in (0..stage.members).filter(|member| *member != alone) {
+                add(Fault::Isolate, Target::Path(client, member));
+            }
+        }
+        at += lasts + rng.within(stage.pause, stage.pause * 20);
     }
     schedule.0.sort_by_key(|incident| incident.at);
 }

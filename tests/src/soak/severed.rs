@@ -7,13 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use tokio::{task::JoinSet, time::timeout};
 use zk_client::Session;
 use zk_locks::{Client, ConnectOptions, Guard, Lease, Lock, Status};
 use zk_testkit::real::{Ensemble, Release};
 
-use super::Report;
+use super::{Report, in_millis};
 
 /// How long it may take until the last lock has changed hands, in session timeouts.
 const PATIENCE: u32 = 10;
@@ -27,21 +27,51 @@ pub struct Options {
     /// How often the member is cut off.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: usize,
-    /// Whether every answer counts, as by `Lease::Connection`: they believe for too long then.
-    #[arg(long)]
-    pub by_connection: bool,
-    /// The unit of the servers' timers, as most servers have it.
-    #[arg(skip = Duration::from_secs(2))]
+    /// What becomes of the member that they are on.
+    #[arg(long, value_enum, default_value_t = Trouble::Severed)]
+    pub trouble: Trouble,
+    /// What their leases are counted by.
+    #[arg(long, value_enum, default_value_t = By::Confirmed)]
+    pub lease: By,
+    /// The unit of the servers' timers.
+    #[arg(long = "tick", value_name = "MS", default_value = "2000", value_parser = in_millis)]
     pub tick: Duration,
-    /// For how many of them a member goes on that does not hear of its leader.
-    #[arg(skip = 5u32)]
+    /// For how many of them a member goes on that does not hear of its leader, or of its followers.
+    #[arg(long, value_name = "N", default_value_t = 5)]
     pub sync_limit: u32,
     /// What holders and waiters wish for.
-    #[arg(skip = Duration::from_secs(6))]
+    #[arg(long = "timeout", value_name = "MS", default_value = "6000", value_parser = in_millis)]
     pub session_timeout: Duration,
     /// The servers.
     #[arg(skip = Release::V3_9)]
     pub release: Release,
+}
+
+/// What becomes of a member, without its clients' hearing of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Trouble {
+    /// A follower: cut off from its leader.
+    Severed,
+    /// A leader: stopped for longer than its followers wait for it.
+    Stopped,
+}
+
+/// What leases are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// What the leader says.
+    Confirmed,
+    /// Every answer.
+    Connection,
+}
+
+impl By {
+    const fn lease(self) -> Lease {
+        match self {
+            Self::Confirmed => Lease::Confirmed,
+            Self::Connection => Lease::Connection,
+        }
+    }
 }
 
 /// What holders do besides.
@@ -82,8 +112,9 @@ const STAGE: &str = "/severed";
 /// What kept the servers from being started, or the locks from being taken.
 pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
     let builder = Ensemble::builder().release(options.release).tick_time(options.tick);
-    let ensemble = builder.sync_limit(options.sync_limit).severable(true).start().await?;
-    if ensemble.wait_for_all().await? == 0 {
+    let severable = options.trouble == Trouble::Severed;
+    let ensemble = builder.sync_limit(options.sync_limit).severable(severable).start().await?;
+    if severable && ensemble.wait_for_all().await? == 0 {
         // It is a follower that is to be cut off.
         ensemble.kill(0).await?;
         ensemble.wait_for_quorum().await?;
@@ -99,7 +130,6 @@ pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
             believed += 1;
             latest = latest.max(left);
         }
-        ensemble.sever(false);
         ensemble.wait_for_all().await?;
     }
     report.figure("holders", options.holders * options.rounds);
@@ -107,30 +137,39 @@ pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
     report.figure("holders that believed in them still", believed);
     report.figure("longest time they would have gone on for, ms", latest.as_secs_f64() * 1e3);
     report.expect(changes == options.holders * options.rounds, || "locks are stuck".to_owned());
-    if !options.by_connection {
+    if options.lease != By::Connection {
         report.expect(believed == 0, || format!("{believed} holders believed for too long"));
     }
     Ok(report)
 }
 
-/// Cuts the member off once; of each lock that has changed hands, for how long its holder was sure of it still.
+/// Troubles the member once; of each lock that has changed hands, for how long its holder was sure of it still.
 async fn round(ensemble: &Ensemble, options: Options) -> Result<Vec<Belief>, Box<dyn Error>> {
     let leader = ensemble.wait_for_all().await?;
-    let connect = async |servers: String| {
-        let wished = ConnectOptions::new(&servers)?.session_timeout(options.session_timeout);
-        let lease = if options.by_connection { Lease::Connection } else { Lease::default() };
-        wished.lease(lease).connect().await
+    let (troubled, others) = match options.trouble {
+        Trouble::Severed => (0, vec![leader]),
+        Trouble::Stopped => {
+            (leader, (0..ensemble.len()).filter(|member| *member != leader).collect())
+        }
+    };
+    let connect = async |members: &[usize]| {
+        let servers = ConnectOptions::new(&ensemble.connect_string_of(members))?;
+        servers
+            .session_timeout(options.session_timeout)
+            .lease(options.lease.lease())
+            .connect()
+            .await
     };
     let (mut changes, mut pastimes) = (JoinSet::new(), JoinSet::new());
-    let stage = connect(ensemble.connect_string_of(&[leader])).await?;
+    let stage = connect(&others).await?;
     let _ = stage.create(STAGE, b"").await;
     for number in 0..options.holders {
         let path = format!("{STAGE}/{number}");
-        let zk = connect(ensemble.connect_string_of(&[0])).await?;
+        let zk = connect(&[troubled]).await?;
         let guard = Arc::new(Lock::new(&zk, &path).acquire().await?);
         let pastime = Pastime::ALL[number % Pastime::ALL.len()];
         pastimes.spawn(pastime.pass(zk.clone()));
-        let next = connect(ensemble.connect_string_of(&[leader])).await?;
+        let next = connect(&others).await?;
         changes.spawn(change(next, path, guard, zk.session()));
     }
     for number in 0..options.holders {
@@ -139,19 +178,34 @@ async fn round(ensemble: &Ensemble, options: Options) -> Result<Vec<Belief>, Box
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
-    let standing = Instant::now();
     // Until no lease is fresh.
-    while standing.elapsed() < options.session_timeout / 2 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
+    pass(options.session_timeout / 2).await;
+    match options.trouble {
+        Trouble::Severed => ensemble.sever(true),
+        Trouble::Stopped => {
+            ensemble.pause(troubled)?;
+            // Almost until clients try another connection.
+            pass(options.session_timeout.mul_f64(0.63)).await;
+            ensemble.resume(troubled)?;
+        }
     }
-    ensemble.sever(true);
     let mut believed = Vec::new();
     let patience = options.session_timeout * PATIENCE;
     while let Ok(Some(change)) = timeout(patience, changes.join_next()).await {
         believed.extend(change?);
     }
     pastimes.shutdown().await;
+    if options.trouble == Trouble::Severed {
+        ensemble.sever(false);
+    }
     Ok(believed)
+}
+
+async fn pass(time: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 /// Waits for a lock. Once it has it: for how long its former holder is sure of it, if that still believes to have it.

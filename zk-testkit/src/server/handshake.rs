@@ -68,6 +68,7 @@ impl Ensemble {
         let Some(member) = self.conns.get(&conn).map(|it| it.member) else { return };
         let Some(leader) = self.leader_of(member) else {
             // No quorum can decide on it; the client's patience will end first.
+            self.propose_alone(member);
             return;
         };
         let session = self.sessions.next_id();
@@ -95,6 +96,9 @@ impl Ensemble {
             self.close(before);
         }
         if self.leader_of(member).is_none() {
+            if self.resume_alone(conn, member, session, password) {
+                self.welcome(conn, session, timeout, flag, Zxid(0));
+            }
             return;
         }
         let known = self.sessions.get(session).is_some();
@@ -116,7 +120,7 @@ impl Ensemble {
         self.welcome(conn, session, timeout, flag, Zxid(0));
     }
 
-    fn bind(&mut self, conn: Conn, member: usize, session: SessionId, phase: Phase) {
+    pub(super) fn bind(&mut self, conn: Conn, member: usize, session: SessionId, phase: Phase) {
         if let Some(connection) = self.conns.get_mut(&conn) {
             connection.phase = phase;
         }

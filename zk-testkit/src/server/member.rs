@@ -8,7 +8,7 @@ use std::{
 
 use zk_proto::{SessionId, Time, Zxid};
 
-use super::{Conn, tree::Tree, txn::Committed, watches::Watches};
+use super::{Conn, leader_alone::LeaderAlone, tree::Tree, txn::Committed, watches::Watches};
 
 /// Which clients a member serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +31,12 @@ pub(super) struct Replica {
     /// Whether it is cut off from the other members.
     pub(super) cut: bool,
     pub(super) service: Service,
-    /// When it will have noticed that it is cut off from its leader.
+    /// The epoch of the leader that it serves by.
+    pub(super) epoch: i64,
+    /// When it will have noticed that it is cut off from its leader, or from its followers.
     pub(super) gives_up: Option<Time>,
+    /// What it goes by as a leader that is cut off, until it has noticed.
+    pub(super) alone: Option<LeaderAlone>,
     pub(super) lag: Duration,
     pub(super) tree: Tree,
     pub(super) watches: Watches,
@@ -61,7 +65,9 @@ impl Replica {
             up: true,
             cut: false,
             service: Service::Nobody,
+            epoch: 0,
             gives_up: None,
+            alone: None,
             lag,
             tree,
             watches: Watches::new(watches_mix),

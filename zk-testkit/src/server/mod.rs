@@ -29,6 +29,7 @@ mod ensemble;
 mod handshake;
 mod ids;
 mod java;
+mod leader_alone;
 mod listen;
 #[cfg(feature = "tls")]
 mod listen_tls;

@@ -33,21 +33,27 @@ impl Ensemble {
 
     /// Cuts the network between a member and the others; its clients still reach it.
     ///
-    /// It takes [`Config::sync_limit`](super::Config::sync_limit) until that is noticed. Until then it
-    /// answers reads, and writes get no answer.
+    /// It takes [`Config::sync_limit`](super::Config::sync_limit) until that is noticed, and a
+    /// [tick](super::Config::tick) more if it leads. Until then it answers reads, and writes get no answer; a leader also
+    /// answers `sync`, and lets sessions that it knows connect.
     pub fn cut_off(&mut self, now: Time, member: Member) {
         self.act(now, |this| {
             if this.members.len() < 2 {
                 return;
             }
+            let alone = this.alone(member.0);
             let Some(replica) = this.members.get_mut(member.0).filter(|it| !it.cut) else {
                 return;
             };
             replica.cut = true;
             let gives_up = now.after(this.config.sync_limit);
             if replica.service == Service::All {
-                replica.gives_up = Some(gives_up);
+                replica.gives_up = Some(match alone {
+                    Some(_) => gives_up.after(this.config.tick),
+                    None => gives_up,
+                });
             }
+            replica.alone = alone;
             this.review(now, Some(gives_up));
         })
     }
@@ -153,12 +159,16 @@ impl Ensemble {
 
     /// A member that sees the leader does what it does.
     fn join(&mut self, now: Time, member: usize) {
+        let epoch = self.zxid.0 >> 32;
         let Some(replica) = self.members.get_mut(member).filter(|it| it.reachable()) else {
             return;
         };
         replica.gives_up = None;
-        if replica.service == Service::All {
+        if replica.service == Service::All && replica.epoch == epoch {
             // It was away for so short a time that it was not noticed: what it missed comes now.
+            if replica.alone.take().is_some() {
+                self.sessions.attach_all(&replica.bound);
+            }
             for session in std::mem::take(&mut replica.touched) {
                 self.sessions.touch(now, session);
             }
@@ -169,7 +179,7 @@ impl Ensemble {
         self.retire(member, Service::Nobody);
         self.apply_all(member);
         if let Some(replica) = self.members.get_mut(member) {
-            replica.service = Service::All;
+            (replica.service, replica.epoch) = (Service::All, epoch);
         }
     }
 
@@ -191,6 +201,7 @@ impl Ensemble {
             return;
         }
         replica.service = service;
+        replica.alone = None;
         replica.watches.clear();
         replica.bound.clear();
         replica.waiting.clear();

@@ -253,7 +253,9 @@ impl Ensemble {
             Phase::ReadOnly(_) => return Some(self.refuse_write(member, header)),
             Phase::Fresh => return None,
         };
-        let leader = self.leader_of(member)?;
+        let Some(leader) = self.leader_of(member) else {
+            return self.decide_alone(member, header, body);
+        };
         // A refusal names the newest transaction, which this member must have come to.
         let refusal =
             |at, error| Queued::Answer { at, frame: reply(xid, at, Err(error)), last: false };
@@ -331,7 +333,7 @@ const fn goes_to_leader(op: OpCode) -> bool {
 }
 
 /// A string as servers give it back: what is not UTF-8 has been replaced.
-fn echo(text: Str<'_>) -> Text {
+pub(super) fn echo(text: Str<'_>) -> Text {
     match text.as_bytes() {
         Some(bytes) => java::text(&java::string(Some(bytes))),
         None => Text::NULL,

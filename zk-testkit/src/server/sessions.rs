@@ -101,6 +101,15 @@ impl Sessions {
         session.conn.replace(conn)
     }
 
+    /// These connections carry their sessions, as far as there are any.
+    pub(super) fn attach_all(&mut self, bound: &BTreeMap<SessionId, Conn>) {
+        for (id, conn) in bound {
+            if let Some(session) = self.all.get_mut(id) {
+                session.conn = Some(*conn);
+            }
+        }
+    }
+
     pub(super) fn detach(&mut self, id: SessionId, conn: Conn) {
         if let Some(session) = self.all.get_mut(&id).filter(|it| it.conn == Some(conn)) {
             session.conn = None;

@@ -212,6 +212,10 @@ impl Checker {
         site: Site,
         waited: u64,
     ) {
+        // What only reads can be had from hears of nothing for as long as that lasts.
+        if self.options.reads_alone(client) {
+            return;
+        }
         let path = site.path();
         let patience = self.patience(client);
         let is_gone = |change: &Change| matches!(change.what, What::Deleted(_));

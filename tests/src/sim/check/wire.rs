@@ -176,7 +176,7 @@ impl Checker {
         }
         (heard.at, heard.read, heard.link) = (seen.at, seen.at, Some(seen.link));
         if let Received::Connect(greeting) = frame {
-            let willing = self.options.read_only_mode && seen.client % 3 == 0 || seen.forged;
+            let willing = self.options.reads_alone(seen.client) || seen.forged;
             if greeting.time_out > 0 && greeting.read_only.0 == Some(true) && !willing {
                 let text = format!("c{} is served by a minority, unasked", seen.client);
                 self.violated("S7", text);
@@ -194,6 +194,7 @@ impl Checker {
         match frame {
             Received::Connect(greeting) if greeting.time_out > 0 => {
                 self.wires.links.insert(seen.link, greeting.session_id);
+                self.answers_alone(seen, greeting.session_id);
             }
             Received::Event { event, .. } => self.hears(seen.client, event),
             Received::Reply(Reply { header: ReplyHeader { zxid, xid, .. }, .. }) => {
@@ -211,19 +212,24 @@ impl Checker {
                         self.violated("S7", format!("c{client} is answered {zxid} after {last}"));
                     }
                 }
-                if seen.cut {
-                    let timeout = self.options.session_timeouts[client as usize];
-                    // What such a member says about the session says nothing about the leader's view.
-                    let until = self.now + timeout.max(4_000);
-                    let misled = self.misled.entry(session).or_default();
-                    *misled = until.max(*misled);
-                    // A client that counts on the leader alone is not misled.
-                    if self.options.lease == Lease::Connection {
-                        self.doubt(session, Doubt::CutOff, until);
-                    }
-                }
+                self.answers_alone(seen, session);
             }
             _ => {}
+        }
+    }
+
+    /// A session is answered: if by a member that is cut off, that says nothing about the leader's view.
+    fn answers_alone(&mut self, seen: &Seen, session: SessionId) {
+        if !seen.cut {
+            return;
+        }
+        let timeout = self.options.session_timeouts[seen.client as usize];
+        let until = self.now + timeout.max(4_000);
+        let misled = self.misled.entry(session).or_default();
+        *misled = until.max(*misled);
+        // A client that counts on the leader alone is not misled.
+        if self.options.lease == Lease::Connection {
+            self.doubt(session, Doubt::CutOff, until);
         }
     }
 

@@ -19,6 +19,8 @@ pub(crate) struct Followed {
     cache: Cache,
     events: CacheEvents,
     told: BTreeMap<String, CachedNode>,
+    /// What it had when another session took it over.
+    inherited: BTreeMap<String, CachedNode>,
     root: &'static str,
     scope: Scope,
     with_data: bool,
@@ -48,7 +50,15 @@ impl Followed {
         }
         let cache = cache.start().expect("it is a path");
         let events = cache.events_from_the_start();
-        Self { cache, events, told: BTreeMap::new(), root, scope, with_data, clears_at_end }
+        let (told, inherited) = (BTreeMap::new(), BTreeMap::new());
+        Self { cache, events, told, inherited, root, scope, with_data, clears_at_end }
+    }
+
+    /// Goes on in another session, which may begin on a member that is behind.
+    fn move_to(&mut self, worker: &Worker) {
+        worker.ctx.count("caches moved to another session");
+        self.cache.move_to(&worker.client);
+        self.inherited = self.told.clone();
     }
 
     /// Takes part in all events, each of which must fit the ones before, and tells of nothing that has not happened.
@@ -57,17 +67,28 @@ impl Followed {
         while let Some(event) = self.events.try_next() {
             lagged |= event == CacheEvent::Lagged;
             let text = format!("tells of {event:?}");
-            if let CacheEvent::Deleted(node) = &event {
-                if !self.clears_at_end && !worker.ctx.check().was_deleted(node) {
-                    return Err(format!("{text}, which is there"));
-                }
-            }
+            let deleted = match &event {
+                CacheEvent::Deleted(node) if !self.may_forget(worker, node) => Some(node.clone()),
+                _ => None,
+            };
             // What is taken from the cache knows of what comes behind that already.
             if !self.fits(event) && !lagged {
                 return Err(format!("{text} after {:?}", self.told.keys()));
             }
+            if deleted.is_some_and(|node| !worker.ctx.check().was_deleted(&node)) {
+                return Err(format!("{text}, which is there"));
+            }
         }
         Ok(())
+    }
+
+    /// Whether a node can be gone from it that is there: what only reads can be had from may be behind, as may be what a
+    /// session begins with.
+    fn may_forget(&self, worker: &Worker, node: &CachedNode) -> bool {
+        let before = self.inherited.get(&*node.path);
+        self.clears_at_end
+            || worker.ctx.options.reads_alone(worker.ctx.number)
+            || before.is_some_and(|before| before.stat.mzxid == node.stat.mzxid)
     }
 
     fn fits(&mut self, event: CacheEvent) -> bool {
@@ -155,9 +176,8 @@ impl Followed {
 pub(super) async fn work(mut worker: Worker) {
     let kept = worker.ctx.kept_cache().take();
     let mut followed = match kept {
-        Some(followed) => {
-            worker.ctx.count("caches moved to another session");
-            followed.cache.move_to(&worker.client);
+        Some(mut followed) => {
+            followed.move_to(&worker);
             followed
         }
         None => Followed::start(&mut worker),

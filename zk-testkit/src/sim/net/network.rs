@@ -26,6 +26,9 @@ pub enum Arrival {
     Reminder(u64),
 }
 
+/// Longest time, in milliseconds, for which bytes are on their way through a narrow path: buffers are not endless.
+const BACKLOG_MAX: u64 = 60_000;
+
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
     Syn(LinkId),
@@ -319,7 +322,8 @@ impl Net {
         let path = self.paths.get(link.client, link.server);
         if let (Packet::Bytes(bytes), true) = (&packet, path.bytes_per_second > 0) {
             let passes = bytes.len() as u64 * 1000 * self.per_milli / path.bytes_per_second;
-            at = at.max(link.last(way)) + passes;
+            let backlog_ends = now + BACKLOG_MAX * self.per_milli;
+            at = (at.max(link.last(way)) + passes).min(backlog_ends);
         }
         at = at.max(link.last(way));
         link.raise_last(way, at);
