@@ -5,6 +5,7 @@
 //! anew after a change of behaviour: `REWRITE=1 cargo test -p zk-tests --test all session::`.
 
 mod command;
+mod leases;
 mod request;
 mod script;
 mod serve;

@@ -79,6 +79,9 @@ pub(crate) fn schedule(rng: &mut Rng, stage: &Stage, timeout: Duration) -> Sched
             incident.amount = incident.amount.min(amount(timeout));
         }
     }
+    if with_isolated && stage.members > 1 && rng.one_in(2) {
+        schedule.split(rng, stage);
+    }
     schedule
 }
 

@@ -37,6 +37,9 @@ pub struct Plan {
 /// The unit of the servers' timers: small, so that sessions can be short.
 pub(crate) const TICK: Duration = Duration::from_millis(500);
 
+/// How long a new leader takes to be found: in proportion to the tick, as where that has two seconds.
+pub(crate) const ELECTION: Duration = Duration::from_millis(75);
+
 impl Plan {
     /// A run that follows from its number alone.
     #[must_use]

@@ -108,6 +108,8 @@ impl World<'_> {
         self.close_checker(client);
         let (config, seed, now) = (self.config(client), self.rng.next(), self.now());
         self.clients[client].begin(config, seed, now);
+        let relies = self.relies(client);
+        self.clients[client].session.rely(relies);
         self.settle(client);
     }
 

@@ -15,7 +15,7 @@ use super::{
     change_log::ChangeLog,
     client::Client,
     fault::isolates_members,
-    plan::{Plan, TICK},
+    plan::{ELECTION, Plan, TICK},
     report::Report,
     tap::{Heard, Tap},
 };
@@ -50,6 +50,7 @@ impl<'a> World<'a> {
         servers.members = plan.members;
         servers.tick = TICK;
         servers.sync_limit = plan.timeout;
+        servers.election = ELECTION;
         servers.keep_history = true;
         servers.seed = plan.seed;
         let Plan { seed, clients, latency, ref schedule, .. } = *plan;
@@ -75,7 +76,8 @@ impl<'a> World<'a> {
         };
         for number in 0..clients {
             let seed = world.rng.next();
-            let client = Client::new(number, world.config(number as usize), seed, Time::ZERO);
+            let mut client = Client::new(number, world.config(number as usize), seed, Time::ZERO);
+            client.session.rely(world.relies(number as usize));
             world.clients.push(client);
             world.settle(number as usize);
             world.plan_ask(number as usize);
@@ -95,6 +97,11 @@ impl<'a> World<'a> {
             config.request_len_max = CRAMPED_LEN_MAX;
         }
         config
+    }
+
+    /// Whether a client's user relies on its session.
+    pub(crate) fn relies(&self, client: usize) -> bool {
+        !self.plan.is_scripted && client % 2 == 0
     }
 
     /// When a client has to go on by itself.
@@ -297,6 +304,11 @@ impl<'a> World<'a> {
                 continue;
             }
             self.report.met("expired by servers");
+            if client.session.confirmed_lease().is_some_and(|lease| lease > end.at) {
+                let lease = client.session.confirmed_lease();
+                self.violations
+                    .push(format!("S4: {end:?}, and its leader has confirmed {lease:?}"));
+            }
             // A member that is cut off answers heartbeats of which its leader does not know.
             let mut faults = self.state.schedule.0.iter();
             let is_sound = !faults.any(|it| isolates_members(it.fault) && has_begun(it.at));

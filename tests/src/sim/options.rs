@@ -147,7 +147,7 @@ impl Options {
             }
             let mut apart = Rng::new(seed).fork(SPLITS);
             if members > 1 && apart.one_in(4) {
-                split(&mut schedule, &stage, &mut apart);
+                schedule.split(&mut apart, &stage);
             }
             if harsh {
                 expire_all(&mut schedule, &stage, rng.within(WARM_UP, duration));
@@ -300,29 +300,6 @@ fn behind(schedule: &mut Schedule, stage: &Stage, rng: &mut Rng) {
         let target = Target::Client(rng.below(u64::from(stage.clients)) as u32);
         schedule.0.push(Incident { at, fault: Fault::Reset, target, lasts: 0, amount: 0 });
         at += rng.scaled(50, 2_000);
-    }
-    schedule.0.sort_by_key(|incident| incident.at);
-}
-
-/// Every now and then the network falls apart, with a member and some clients on one side of it, and all others on the
-/// other.
-fn split(schedule: &mut Schedule, stage: &Stage, rng: &mut Rng) {
-    let mut at = rng.within(stage.from, stage.until);
-    while at < stage.until {
-        // Whichever leads when it begins: often the last one.
-        let alone = if rng.one_in(2) { stage.members - 1 } else { rng.index(stage.members) };
-        let lasts = rng.within(stage.session_timeout / 2, stage.session_timeout * 3);
-        let lasts = lasts.min(stage.until - at);
-        let mut add = |fault, target| {
-            schedule.0.push(Incident { at, fault, target, lasts, amount: 0 });
-        };
-        add(Fault::CutOff, Target::Member(alone));
-        for client in (0..stage.clients).filter(|_| rng.one_in(2)) {
-            for member in (0..stage.members).filter(|member| *member != alone) {
-                add(Fault::Isolate, Target::Path(client, member));
-            }
-        }
-        at += lasts + rng.within(stage.pause, stage.pause * 20);
     }
     schedule.0.sort_by_key(|incident| incident.at);
 }

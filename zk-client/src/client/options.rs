@@ -127,11 +127,11 @@ impl ConnectOptions {
     }
 
     /// Short for [`lease`](Self::lease) with [`Lease::Margin`]: how much earlier than its timeout a session may end,
-    /// whatever the leader has confirmed. It covers the time between a server's reply and the leader's hearing of the
-    /// session: half a tick, plus delays of networks and schedulers.
+    /// whatever the leader has confirmed. It must cover a tick of the servers, plus delays of networks and schedulers: a
+    /// leader that is cut off finds out up to a tick after the others have begun to look for another.
     ///
     /// [Connecting](Self::connect) fails with a margin that leaves nothing of the session timeout. If servers grant a
-    /// timeout that short, a third of it is used as the margin instead, with a warning.
+    /// timeout that short, half of it is used as the margin instead, with a warning.
     pub const fn lease_margin(self, margin: Duration) -> Self {
         self.lease(Lease::Margin(margin))
     }

@@ -148,7 +148,7 @@ impl Driver {
                     ?wished,
                     ?timeout,
                     ?margin,
-                    "the margin of the lease is a third of the timeout"
+                    "the margin of the lease is half of the timeout"
                 );
             }
         }

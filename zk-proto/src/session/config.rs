@@ -120,18 +120,26 @@ pub(crate) struct Settings {
 #[non_exhaustive]
 pub enum Lease {
     /// By confirmations of the leader, less a margin: the greater of 2 s and a fifth of the session timeout, but at
-    /// most a third of it.
+    /// most half of it.
     ///
-    /// Only the handshake and successful writes and `sync`s count, which members cannot answer without the leader. They
-    /// do not inform the leader of the session, though; members do, in their answers to its pings, every half tick. The
-    /// margin covers that delay: half a tick, a quarter of the shortest timeout that servers grant, and delays of
-    /// networks and schedulers.
+    /// Only the handshake and successful writes and `sync`s count, which members cannot answer without the leader. The
+    /// margin must cover a tick of the servers, half of the shortest timeout that they grant, and delays of networks and
+    /// schedulers, for two reasons:
+    ///
+    /// * Such requests do not inform the leader of the session; members do, in their answers to its pings, every half
+    ///   tick.
+    /// * A leader that is cut off from the others finds out up to a tick after they have given it up, and answers `sync`s
+    ///   and handshakes until then (ZOOKEEPER-1675).
+    ///
+    /// 2 s is the tick of most servers. With a longer one, either request a session timeout of at least five ticks or set
+    /// a [margin](Self::Margin). No margin covers a leader that stands still for longer than its followers wait
+    /// (`syncLimit`), and then answers a client that reaches no other member; a write takes a quorum.
     ///
     /// A session that [is relied on](super::Session::rely) sends a `sync` where it would have sent a ping, and where
     /// neither a write nor a `sync` was in flight for as long.
     #[default]
     Confirmed,
-    /// As [`Confirmed`](Lease::Confirmed), with this margin; with a third of the timeout if the granted one does not
+    /// As [`Confirmed`](Lease::Confirmed), with this margin; with half of the timeout if the granted one does not
     /// exceed the margin.
     Margin(Duration),
     /// Every answer counts, in full: sound with a standalone server, and on a connection to the leader.
@@ -144,9 +152,9 @@ impl Lease {
     pub fn margin(self, timeout: Duration) -> Duration {
         let part = |of| timeout.checked_div(of).unwrap_or_default();
         match self {
-            Self::Confirmed => MARGIN.max(part(5)).min(part(3)),
+            Self::Confirmed => MARGIN.max(part(5)).min(part(2)),
             Self::Margin(margin) if margin < timeout => margin,
-            Self::Margin(_) => part(3),
+            Self::Margin(_) => part(2),
             Self::Connection => Duration::ZERO,
         }
     }

@@ -332,10 +332,11 @@ mod tests {
         for (lease, timeout, margin) in [
             (Lease::Confirmed, 40_000, 8_000),
             (Lease::Confirmed, 10_000, 2_000),
-            (Lease::Confirmed, 6_000, 2_000),
-            (Lease::Confirmed, 4_500, 1_500),
+            (Lease::Confirmed, 4_500, 2_000),
+            (Lease::Confirmed, 4_000, 2_000),
+            (Lease::Confirmed, 3_000, 1_500),
             (Lease::Margin(Duration::from_secs(4)), 4_500, 4_000),
-            (Lease::Margin(Duration::from_secs(5)), 4_500, 1_500),
+            (Lease::Margin(Duration::from_secs(5)), 4_500, 2_250),
             (Lease::Connection, 10_000, 0),
         ] {
             let [timeout, margin] = [timeout, margin].map(Duration::from_millis);

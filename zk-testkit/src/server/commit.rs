@@ -90,8 +90,9 @@ impl Ensemble {
         if self.config.keep_history {
             self.history.push(Committed::clone(&committed));
         }
+        let epoch = self.epoch();
         for (member, replica) in self.members.iter_mut().enumerate() {
-            if replica.reachable() {
+            if replica.follows(epoch) {
                 replica.logged = stamp.zxid;
             }
             let lag = if member == leader { std::time::Duration::ZERO } else { replica.lag };
@@ -195,8 +196,7 @@ impl Ensemble {
             self.apply_due(now, member);
             let tired = self.members.get(member).and_then(|replica| replica.gives_up);
             if tired.is_some_and(|at| at <= now) {
-                self.give_up(member);
-                self.begin_election(now);
+                self.look(now, member);
             }
         }
         if self.election.is_some_and(|at| at <= now) {

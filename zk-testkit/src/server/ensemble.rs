@@ -214,7 +214,8 @@ impl Ensemble {
     pub fn deadline(&self) -> Option<Time> {
         let leads = self.leads().is_some();
         let sessions = self.sessions.deadline().filter(|_| leads);
-        let members = self.members.iter().filter_map(|member| member.deadline(leads));
+        let epoch = leads.then(|| self.epoch());
+        let members = self.members.iter().filter_map(|member| member.deadline(epoch));
         let mortal = leads.then_some(self.reaping);
         let nameless = self.nameless.first().map(|(at, _)| *at);
         let ours = sessions.into_iter().chain(self.election).chain(mortal).chain(nameless);

@@ -87,9 +87,19 @@ impl Replica {
         self.up && !self.cut
     }
 
-    /// When something happens here by itself.
-    pub(super) fn deadline(&self, has_leader: bool) -> Option<Time> {
-        let hears = has_leader && self.reachable() && self.service == Service::All;
+    /// Whether it wants to have a leader, and can be heard.
+    pub(super) fn looks(&self) -> bool {
+        self.reachable() && self.service != Service::All
+    }
+
+    /// Whether it hears of the leader of this epoch.
+    pub(super) fn follows(&self, epoch: i64) -> bool {
+        self.reachable() && self.service == Service::All && self.epoch == epoch
+    }
+
+    /// When something happens here by itself. `leader`: the epoch of the leader that there is.
+    pub(super) fn deadline(&self, leader: Option<i64>) -> Option<Time> {
+        let hears = leader.is_some_and(|epoch| self.follows(epoch));
         let next = self.pending.front().filter(|_| hears).map(|(at, _)| *at);
         next.into_iter().chain(self.gives_up).min()
     }

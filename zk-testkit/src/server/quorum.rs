@@ -106,6 +106,12 @@ impl Ensemble {
         self.membership.has_quorum(self.reachable())
     }
 
+    /// Whether enough members look for a leader: others follow one still, or think that they do.
+    fn can_elect(&self) -> bool {
+        let looking = self.members.iter().filter(|it| it.looks());
+        self.membership.has_quorum(looking.map(|it| it.number))
+    }
+
     /// Which members run, in their order.
     pub(super) fn running(&self) -> impl Iterator<Item = bool> {
         self.members.iter().map(|it| it.up)
@@ -113,6 +119,11 @@ impl Ensemble {
 
     fn reachable(&self) -> impl Iterator<Item = i64> {
         self.members.iter().filter(|it| it.reachable()).map(|it| it.number)
+    }
+
+    /// The number of the last leader.
+    pub(super) const fn epoch(&self) -> i64 {
+        self.zxid.0 >> 32
     }
 
     /// The leader, if it can decide anything.
@@ -124,7 +135,7 @@ impl Ensemble {
     /// The leader, if this member can reach it.
     pub(super) fn leader_of(&self, member: usize) -> Option<usize> {
         let replica = self.members.get(member)?;
-        (replica.reachable() && replica.service == Service::All).then(|| self.leads()).flatten()
+        replica.follows(self.epoch()).then(|| self.leads()).flatten()
     }
 
     /// Something about the members has changed: which go on, which give up, and when?
@@ -159,7 +170,7 @@ impl Ensemble {
 
     /// A member that sees the leader does what it does.
     fn join(&mut self, now: Time, member: usize) {
-        let epoch = self.zxid.0 >> 32;
+        let epoch = self.epoch();
         let Some(replica) = self.members.get_mut(member).filter(|it| it.reachable()) else {
             return;
         };
@@ -183,8 +194,17 @@ impl Ensemble {
         }
     }
 
-    /// A member has found out that it has no leader.
-    pub(super) fn give_up(&mut self, member: usize) {
+    /// A member has found out that it has no leader. There may be another by now.
+    pub(super) fn look(&mut self, now: Time, member: usize) {
+        self.give_up(member);
+        if self.leads().is_some() {
+            self.join(now, member);
+        } else {
+            self.begin_election(now);
+        }
+    }
+
+    fn give_up(&mut self, member: usize) {
         let Some(replica) = self.members.get_mut(member) else { return };
         replica.gives_up = None;
         let alone = replica.up && self.config.read_only_mode && !self.standalone;
@@ -213,8 +233,8 @@ impl Ensemble {
     }
 
     /// If enough members see each other, they will have a leader soon; alone, at once.
-    pub(super) fn begin_election(&mut self, now: Time) {
-        if self.leads().is_some() || !self.has_quorum() {
+    fn begin_election(&mut self, now: Time) {
+        if self.leads().is_some() || !self.can_elect() {
             return;
         }
         if self.standalone {
@@ -227,10 +247,10 @@ impl Ensemble {
     /// The one that has heard most leads; all others learn what it knows.
     pub(super) fn elect(&mut self, now: Time) {
         self.election = None;
-        if !self.has_quorum() {
+        if !self.can_elect() {
             return;
         }
-        let may = |(_, it): &(usize, &Replica)| it.reachable() && self.membership.votes(it.number);
+        let may = |(_, it): &(usize, &Replica)| it.looks() && self.membership.votes(it.number);
         let candidates = self.members.iter().enumerate().filter(may);
         let Some((leader, _)) = candidates.max_by_key(|(member, it)| (it.logged, *member)) else {
             return;
@@ -243,9 +263,12 @@ impl Ensemble {
         }
         self.sessions.restart(now);
         for member in 0..self.members.len() {
-            self.join(now, member);
+            if self.members.get(member).is_some_and(Replica::looks) {
+                self.join(now, member);
+            }
         }
-        for replica in self.members.iter_mut().filter(|it| it.reachable()) {
+        let epoch = self.epoch();
+        for replica in self.members.iter_mut().filter(|it| it.follows(epoch)) {
             replica.logged = self.zxid;
             // A lagging member comes to the new epoch when the old one is applied.
             if replica.pending.is_empty() {

@@ -10,7 +10,6 @@ use super::{
     Ensemble,
     author::{Answer, Author},
     connection::Encoded,
-    member::Service,
     membership::Membership,
     read::decode,
     tree::CONFIG,
@@ -72,8 +71,7 @@ impl Ensemble {
         let next = self.membership.changed(request, version, VOTERS_MIN)?;
         // Observers of before cannot vote at once.
         let synced = self.members.iter().filter(|replica| {
-            let follows = replica.service == Service::All && replica.reachable();
-            follows && !self.membership.observes(replica.number)
+            replica.follows(self.epoch()) && !self.membership.observes(replica.number)
         });
         if !next.has_quorum(synced.map(|replica| replica.number)) {
             return Err(ErrorCode::NEW_CONFIG_NO_QUORUM);

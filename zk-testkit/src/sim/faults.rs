@@ -296,6 +296,29 @@ impl Schedule {
         self.0.push(Incident { at, fault, target, lasts, amount });
     }
 
+    /// Has the network fall apart every now and then, with a member and some clients on one side of it, and all others on
+    /// the other.
+    pub fn split(&mut self, rng: &mut Rng, stage: &Stage) {
+        let mut at = rng.within(stage.from, stage.until);
+        while at < stage.until {
+            // It takes a leader to confirm what is no longer so; often the last member leads.
+            let alone = if rng.one_in(2) { stage.members - 1 } else { rng.index(stage.members) };
+            let lasts = rng.within(stage.session_timeout / 2, stage.session_timeout * 3);
+            let lasts = lasts.min(stage.until - at);
+            let mut add = |fault, target| {
+                self.0.push(Incident { at, fault, target, lasts, amount: 0 });
+            };
+            add(Fault::CutOff, Target::Member(alone));
+            for client in (0..stage.clients).filter(|_| rng.one_in(2)) {
+                for member in (0..stage.members).filter(|member| *member != alone) {
+                    add(Fault::Isolate, Target::Path(client, member));
+                }
+            }
+            at += lasts + rng.within(stage.pause, stage.pause * 20);
+        }
+        self.0.sort_by_key(|incident| incident.at);
+    }
+
     fn flap(&mut self, rng: &mut Rng, at: u64, client: u32) {
         let period = rng.within(20, 200);
         for turn in 0..rng.within(5, 60) {
