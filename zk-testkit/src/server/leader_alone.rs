@@ -5,26 +5,16 @@
 //! another leader. Until then it answers by itself what takes no vote: reads, handshakes of sessions that it knows, and
 //! `sync`, unless a proposal of its own is under way (ZOOKEEPER-1675).
 
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 use zk_proto::{OpCode, SessionId, frame::RequestHeader, request::SyncRequest};
 
 use super::{
     Conn, Ensemble,
     connection::{Phase, Queued, reply},
+    member::LeaderAlone,
     read::decode,
     serve::echo,
 };
-
-/// What such a leader goes by.
-#[derive(Debug)]
-pub(super) struct LeaderAlone {
-    /// The sessions that there were when it was cut off.
-    sessions: BTreeSet<SessionId>,
-    /// Whether it has proposed anything, which gets no votes.
-    proposes: bool,
-}
 
 impl Ensemble {
     /// What a member goes by that is about to be cut off, if it leads.

@@ -8,7 +8,7 @@ use std::{
 
 use zk_proto::{SessionId, Time, Zxid};
 
-use super::{Conn, leader_alone::LeaderAlone, tree::Tree, txn::Committed, watches::Watches};
+use super::{Conn, tree::Tree, txn::Committed, watches::Watches};
 
 /// Which clients a member serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,15 @@ pub(super) enum Service {
     Readers,
     /// All clients.
     All,
+}
+
+/// What a leader goes by that is cut off, until it has noticed.
+#[derive(Debug)]
+pub(super) struct LeaderAlone {
+    /// The sessions that there were when it was cut off.
+    pub(super) sessions: BTreeSet<SessionId>,
+    /// Whether it has proposed anything, which gets no votes.
+    pub(super) proposes: bool,
 }
 
 /// One member's own state.
@@ -35,7 +44,7 @@ pub(super) struct Replica {
     pub(super) epoch: i64,
     /// When it will have noticed that it is cut off from its leader, or from its followers.
     pub(super) gives_up: Option<Time>,
-    /// What it goes by as a leader that is cut off, until it has noticed.
+    /// If it is a leader that is cut off, and has not noticed.
     pub(super) alone: Option<LeaderAlone>,
     pub(super) lag: Duration,
     pub(super) tree: Tree,
