@@ -6,11 +6,13 @@
 Builds what it needs, starts a server for each setting, and runs every client's program in turn, round after round, so
 that whatever else the machine does hits all of them: the client pinned to one core, the server to another. Figures are
 medians of the rounds, ratios are of medians, and the spread is between the smallest and the largest of the rounds.
-What cannot be built or run is listed with the reason.
+What cannot be built or run is listed with the reason. What was measured last of each row is kept in target/rows: a run
+may be of some rows (`--only`) and write the page of all.
 
     comparison/rows.py       what is measured
     comparison/clients.py    who is measured, and how each is built
     comparison/measuring.py  servers, and clients' programs in turn
+    comparison/kept.py       what was measured last
     comparison/figures.py    from reports to tables
     comparison/targets.py    what is aimed at, and whether it is reached
     comparison/core.py       what the core costs alone
@@ -22,7 +24,6 @@ What cannot be built or run is listed with the reason.
 """
 
 import argparse
-import json
 import os
 import resource
 import signal
@@ -35,7 +36,8 @@ sys.dont_write_bytecode = True
 from comparison import core, data, growth
 from comparison.clients import ALL, BUILT, CLIENTS, MISSING, ROOT, build
 from comparison.figures import Results
-from comparison.measuring import calls_of_gets, collect
+from comparison.kept import Kept
+from comparison.measuring import by_server, calls_of_gets, collect
 from comparison.page import page
 from comparison.rows import rows
 
@@ -64,14 +66,21 @@ def main():
     for name in [name for name in CLIENTS if name not in wanted]:
         del CLIENTS[name]
     chosen = [row for row in rows() if not options.only or any(fnmatch(row.key, part) for part in options.only.split(","))]
-    by_client, reasons = collect(chosen, options)
-    calls = {} if options.no_calls else calls_of_gets()
+    kept = Kept(wanted)
+    for server, group in by_server(chosen):
+        by_client, reasons = collect(server, group, options)
+        for row in group:
+            kept.keep(row, by_client, reasons, options)
+    if not options.no_calls:
+        kept.keep_calls(calls_of_gets())
     if not options.no_core and (why := core.bench(float(options.seconds))):
         MISSING["codec and session alone"] = why
-    text, table, plot = page(options, Results(chosen, by_client, reasons, calls))
+    everything = list(rows())
+    records = kept.records(everything)
+    if missing := [row.title for row in everything if row.key not in records]:
+        MISSING[f"{len(missing)} rows"] = "not yet: " + "; ".join(missing)
+    text, table, plot = page(records, Results(everything, records, kept.calls_of_gets()))
     print(text)
-    raw = {f"{row} {name}": by_style for (row, name), by_style in by_client.items()}
-    (BUILT / "results.json").write_text(json.dumps(raw))
     if plot:
         (BUILT / growth.PLOT).write_text(plot)
     if options.write:

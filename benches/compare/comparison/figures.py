@@ -72,10 +72,12 @@ class Figure:
 class Results:
     """All that was measured, by row and client."""
 
-    def __init__(self, rows, by_client, reasons, calls):
-        self.rows = {row.key: row for row in rows}
-        self.reasons, self.calls = reasons, calls
-        self.figures = {(key, name): Figure(self.rows[key], by_style) for (key, name), by_style in by_client.items()}
+    def __init__(self, rows, records, calls):
+        self.rows = {row.key: row for row in rows if row.key in records}
+        self.calls = calls
+        by_client = lambda name: {(key, client): it for key in self.rows for client, it in records[key][name].items()}
+        self.reasons = by_client("reasons")
+        self.figures = {(key, client): Figure(self.rows[key], by_style) for (key, client), by_style in by_client("reports").items()}
 
     def of(self, key, name="ours"):
         return self.figures.get((key, name))

@@ -99,31 +99,35 @@ def measured_in(round_, row, options):
     return [name for name in (*FLOORS, "ours") if row.is_close and name in row.clients and name in CLIENTS]
 
 
-def collect(chosen, options):
+def by_server(chosen):
+    """Rows that share a server are measured together."""
+    for server in dict.fromkeys(row.server for row in chosen):
+        yield server, [row for row in chosen if row.server == server]
+
+
+def collect(server, rows, options):
     """By row and client: reports by style; and why there are none."""
     results, reasons = {}, {}
-    for server in dict.fromkeys(row.server for row in chosen):
-        rows = [row for row in chosen if row.server == server]
-        with Server(server) as address:
-            for round_ in range(options.runs + MORE):
-                for row in (row for row in rows if round_ < row.rounds):
-                    for name in measured_in(round_, row, options):
-                        for task in styles(name, row):
-                            report, why = measure(CLIENTS[name], row, task, address, options)
-                            if report is None:
-                                reasons[row.key, name] = why
-                            else:
-                                report["round"] = round_
-                                style = task[-1] if task is not row.task else ""
-                                results.setdefault((row.key, name), {}).setdefault(style, []).append(report)
-                    if round_ < options.runs or row.is_close:
-                        print(f"{server}: round {round_ + 1}: {row.title}", file=sys.stderr, flush=True)
-            for row in (row for row in rows if row.counted):
-                report, why = measure([COUNTED, "ours"], row, row.task, address, options)
-                if report is None:
-                    reasons[row.key, COUNTED.name] = why
-                else:
-                    results[row.key, "counted"] = {"": [report]}
+    with Server(server) as address:
+        for round_ in range(options.runs + MORE):
+            for row in (row for row in rows if round_ < row.rounds):
+                for name in measured_in(round_, row, options):
+                    for task in styles(name, row):
+                        report, why = measure(CLIENTS[name], row, task, address, options)
+                        if report is None:
+                            reasons[row.key, name] = why
+                        else:
+                            report["round"] = round_
+                            style = task[-1] if task is not row.task else ""
+                            results.setdefault((row.key, name), {}).setdefault(style, []).append(report)
+                if round_ < options.runs or row.is_close:
+                    print(f"{server}: round {round_ + 1}: {row.title}", file=sys.stderr, flush=True)
+        for row in (row for row in rows if row.counted):
+            report, why = measure([COUNTED, "ours"], row, row.task, address, options)
+            if report is None:
+                reasons[row.key, COUNTED.name] = why
+            else:
+                results[row.key, "counted"] = {"": [report]}
     return results, reasons
 
 

@@ -1,6 +1,5 @@
 """docs/performance.md, and the data beside it."""
 
-import datetime
 import os
 import platform
 from pathlib import Path
@@ -8,17 +7,18 @@ from pathlib import Path
 from comparison import codec, data, growth, targets
 from comparison.clients import MISSING, VERSIONS
 from comparison.figures import tables
+from comparison.kept import each
 from comparison.measuring import MORE
 
 # With more than this many processes that want to run before the first one, figures are not to be trusted.
 BUSY = 1.0
 
 
-def page(options, results):
-    """The page, its data, and the plot that it shows."""
+def page(records, results):
+    """The page, its data, and the plot that it shows. `records`: how each row was measured."""
     grown, plot = growth.section(results)
     aims = targets.targets(results, codec.targets(), growth.targets(results))
-    lines = ["# Performance", "", "Written by `benches/compare/run.py`; do not edit.", "", *about(options), "",
+    lines = ["# Performance", "", "Written by `benches/compare/run.py`; do not edit.", "", *about(records), "",
              "## What is aimed at", "", *targets.table(aims), *codec.section(), *grown, "", "## Throughput, latency, memory", *tables(results),
              *system_calls(results.calls)]
     if MISSING:
@@ -26,18 +26,21 @@ def page(options, results):
     return *data.parted("\n".join(lines) + "\n"), plot
 
 
-def about(options):
+def about(records):
+    dates, loads = each(records, "date"), each(records, "load")
+    when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
+    commits = ", ".join(each(records, "commit")).replace(", commit", ",")
     cpu = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                 if line.startswith("model name")), platform.machine())
-    yield (f"* {datetime.date.today()}, {VERSIONS['ours']}, Linux {platform.release()}, {os.cpu_count()} cores ({cpu}); "
-           f"load before the first run {options.load:.1f}")
-    yield (f"* client pinned to one core, server to the other, unless it says otherwise; medians of {options.runs} interleaved runs of "
-           f"{options.seconds} s each")
+    yield (f"* {when}, {commits}, Linux {platform.release()}, {os.cpu_count()} cores ({cpu}); "
+           f"load before the first run {loads[-1]:.1f} at most")
+    yield ("* client pinned to one core, server to the other, unless it says otherwise; medians of "
+           f"{', or of '.join(each(records, 'rounds'))}")
     yield "* real servers: `forceSync=no`, data on a RAM disk, `nio.numWorkerThreads=0` unless it says otherwise"
     yield (f"* ratios of aims: median, least and most of the rounds; {MORE} more rounds of null and ours where a few percent matter")
     yield "* null writes requests that were encoded once and counts replies: the upper bound. null-tokio does that on tokio"
     yield "* " + "; ".join(f"{name}: {version}" for name, version in VERSIONS.items() if name != "ours")
-    if options.load > BUSY:
+    if loads[-1] > BUSY:
         yield ""
         yield ("**The machine was busy with other things.** Operations per second and the 99th percentile are the scheduler's, "
                "whose slices of 4 ms hit those most who sleep between requests on one thread. What holds: processor's time "
