@@ -59,7 +59,16 @@ fn tail(output: &mut File) -> String {
 #[derive(Debug)]
 pub(super) struct CacheLock {
     // The kernel releases the lock with the file, even if the process is killed.
-    _file: File,
+    file: File,
+}
+
+impl Drop for CacheLock {
+    /// Closing the file is not enough: a process that another thread is just starting has it open too, until it executes its
+    /// program.
+    fn drop(&mut self) {
+        // Without a lock there is nothing to release.
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 impl CacheLock {
@@ -70,7 +79,7 @@ impl CacheLock {
         let file = File::create(cache.join("lock")).map_err(unusable)?;
         loop {
             match rustix::fs::flock(&file, FlockOperation::LockExclusive) {
-                Ok(()) => return Ok(Self { _file: file }),
+                Ok(()) => return Ok(Self { file }),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(unusable(error.into())),
             }
@@ -105,6 +114,8 @@ mod tests {
         let other = File::open(cache.path().join("lock")).expect("the lock file");
         let attempt = || rustix::fs::flock(&other, FlockOperation::NonBlockingLockExclusive);
         assert_eq!(attempt(), Err(rustix::io::Errno::WOULDBLOCK));
+        // As a process has it that is being started.
+        let _inherited = first.file.try_clone().expect("a descriptor");
         drop(first);
         assert_eq!(attempt(), Ok(()));
     }
