@@ -133,6 +133,14 @@ impl Options {
             session_timeout: longest,
             pause,
         };
+        let lease = if calm {
+            // Where requests are counted there are none that were not submitted.
+            Lease::Connection
+        } else {
+            let shortest = session_timeouts.iter().copied().min().unwrap_or_default();
+            let needed = Duration::from_millis(tick + latency.1);
+            lease(&mut Rng::new(seed).fork(LEASES), Duration::from_millis(shortest), needed)
+        };
         let schedule = if calm {
             Schedule::default()
         } else {
@@ -146,21 +154,14 @@ impl Options {
                 behind(&mut schedule, &stage, &mut apart);
             }
             let mut apart = Rng::new(seed).fork(SPLITS);
-            if members > 1 && apart.one_in(4) {
+            // Otherwise what a member alone answers counts, and its clients are exempt from too much.
+            if members > 1 && lease != Lease::Connection && apart.one_in(8) {
                 schedule.split(&mut apart, &stage);
             }
             if harsh {
                 expire_all(&mut schedule, &stage, rng.within(WARM_UP, duration));
             }
             schedule
-        };
-        let lease = if calm {
-            // Where requests are counted there are none that were not submitted.
-            Lease::Connection
-        } else {
-            let shortest = session_timeouts.iter().copied().min().unwrap_or_default();
-            let needed = Duration::from_millis(tick + latency.1);
-            lease(&mut Rng::new(seed).fork(LEASES), Duration::from_millis(shortest), needed)
         };
         let lag = if rng.one_in(2) { 0 } else { rng.scaled(1, 200) };
         let sync_limit = rng.within(2, 5) * tick;
