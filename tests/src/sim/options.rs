@@ -223,6 +223,7 @@ impl Options {
         config.sync_limit = Duration::from_millis(self.sync_limit);
         config.read_only_mode = self.read_only_mode;
         config.keep_history = true;
+        config.extended_types = true;
         config.seed = self.seed;
         config
     }

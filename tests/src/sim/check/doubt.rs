@@ -45,8 +45,13 @@ impl Checker {
     /// A client leaves the connection whose bytes were damaged: what it is told on the next one is
     /// sound again.
     pub(super) fn leaves_damage(&mut self, session: SessionId) {
-        let damaged = self.doubts.0.get_mut(&session).and_then(|why| why.get_mut(&Doubt::Damaged));
-        if let Some(until) = damaged {
+        self.doubt_ends(session, Doubt::Damaged);
+    }
+
+    /// From now on that is no reason any more.
+    pub(super) fn doubt_ends(&mut self, session: SessionId, why: Doubt) {
+        let doubt = self.doubts.0.get_mut(&session).and_then(|reasons| reasons.get_mut(&why));
+        if let Some(until) = doubt {
             *until = self.now.min(*until);
         }
     }

@@ -218,10 +218,11 @@ impl Checker {
         }
     }
 
-    /// A session is answered: if by a member that is cut off, that says nothing about the leader's view.
+    /// A session is answered: if by a member that is cut off, that says nothing about the leader's view; if by another,
+    /// its lease counts from there again.
     fn answers_alone(&mut self, seen: &Seen, session: SessionId) {
         if !seen.cut {
-            return;
+            return self.doubt_ends(session, Doubt::CutOff);
         }
         let timeout = self.options.session_timeouts[seen.client as usize];
         let until = self.now + timeout.max(4_000);
