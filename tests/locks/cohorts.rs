@@ -239,6 +239,28 @@ async fn abandoned_grant_is_handed_on(setup: Setup) {
     emptied(&setup.outsider, &path).await;
 }
 
+/// Those that wait are told that it was taken away, and not that somebody has deleted its node; or queue up again.
+#[test_with(on_each_release)]
+async fn waiters_of_lock_held_for_too_long_requeue_or_fail(setup: Setup) {
+    for fails in [false, true] {
+        let path = setup.existing(&format!("kept-{fails}")).await;
+        let zk = setup.client().await;
+        let lock = CohortLock::builder(&zk, &path).release_after(Duration::from_millis(200));
+        let lock = if fails { lock.fail_on_loss() } else { lock }.build();
+        let first = within(lock.acquire()).await.unwrap();
+        let mut next = tokio::spawn({
+            let lock = lock.clone();
+            async move { lock.acquire().await?.release().await.map_err(|_| AcquireError::Used) }
+        });
+        waiting(&lock, 1).await;
+        assert_eq!(within(first.scope(pending::<()>())).await, Err(Lost::HeldTooLong));
+        let outcome = within(&mut next).await.unwrap();
+        assert_eq!(outcome, if fails { Err(AcquireError::HeldTooLong) } else { Ok(()) });
+        within(first.release()).await.unwrap();
+        emptied(&setup.outsider, &path).await;
+    }
+}
+
 /// Scenario 53, where the session is still there: none is granted on the node that is gone.
 #[test_with(on_each_release)]
 async fn waiters_of_lost_node_requeue_or_fail(setup: Setup) {

@@ -248,7 +248,9 @@ impl Failure {
             }
             AcquireError::Rejected(rejection) => Self::rejected(path, rejection),
             AcquireError::InvalidPath(error) => Self::no_path(path, &error),
-            AcquireError::NodeDeleted | AcquireError::SequenceExhausted { .. } => {
+            AcquireError::NodeDeleted
+            | AcquireError::HeldTooLong
+            | AcquireError::SequenceExhausted { .. } => {
                 Self::new(Exit::No, format_args!("{path}: {error}"))
             }
             error => Self::new(Exit::Unavailable, format_args!("{path}: {error}")),

@@ -30,6 +30,11 @@ pub enum AcquireError {
     /// Another client has deleted this attempt's node from the queue.
     #[error("own node was deleted")]
     NodeDeleted,
+    /// Another task of the [cohort](crate::Builder::fail_on_loss) held the lock for longer than
+    /// [allowed](crate::Builder::release_after), and it is given to the next contender; or the guard that was to be
+    /// [upgraded](crate::ReadGuard::try_upgrade) or downgraded was held for so long.
+    #[error("lock held for too long")]
+    HeldTooLong,
     /// A node that [must](crate::Builder::require_path) exist does not: the lock's path or, for recipes that are one
     /// node, its parent. Nothing was created.
     #[error("{path} does not exist, and is not to be created")]
@@ -140,7 +145,8 @@ impl From<Lost> for AcquireError {
         match lost {
             Lost::SessionEnded(end) => Self::SessionEnded(end),
             Lost::LeaseRanOut => Self::LeaseRanOut,
-            Lost::NodeDeleted | Lost::HeldTooLong => Self::NodeDeleted,
+            Lost::NodeDeleted => Self::NodeDeleted,
+            Lost::HeldTooLong => Self::HeldTooLong,
         }
     }
 }

@@ -7,7 +7,7 @@ use zk_locks::FencingToken;
 use zk_proto::{SessionId, Zxid, path::parent};
 use zk_testkit::server::{Committed, Stamp, Txn};
 
-use super::Checker;
+use super::{Checker, reasons::Reasons};
 use crate::{
     history::{Change, History, Live, What, guid},
     sim::{
@@ -129,13 +129,17 @@ impl Crowds {
 impl Checker {
     /// Takes in what has been committed since. Returns the sessions that have ended.
     pub(super) fn learn(&mut self, history: &[Committed]) -> Vec<SessionId> {
-        let Self { now, crowds, history: known, .. } = self;
+        let Self { now, crowds, reasons, history: known, .. } = self;
         let mut ended = Vec::new();
-        let step = |known: &mut History, crowds: &mut Crowds| {
-            known.step(history, |_, path, what, data| crowds.see(path, what, data))
+        let step = |known: &mut History, crowds: &mut Crowds, reasons: &mut Reasons| {
+            known.step(history, |zxid, path, what, data| {
+                crowds.see(path, what, data);
+                reasons.see(zxid, path, what);
+            })
         };
-        while let Some(committed) = step(known, crowds) {
+        while let Some(committed) = step(known, crowds, reasons) {
             crowds.count(known, *now, committed);
+            reasons.count(known, *now, committed);
             if let Txn::CloseSession = committed.txn {
                 ended.push(committed.stamp.session);
             }

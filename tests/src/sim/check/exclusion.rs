@@ -9,7 +9,10 @@ use zk_proto::SessionId;
 use super::{Checker, claim::Claim, doubt::Doubt};
 use crate::{
     history::Live,
-    sim::recipe::{PERMITS, Recipe, Site},
+    sim::{
+        recipe::{PERMITS, Recipe, Site},
+        workload::Drawn,
+    },
 };
 
 /// Under which all grants are counted.
@@ -48,6 +51,8 @@ pub(crate) struct Held {
     pub(crate) client: u32,
     pub(crate) session: zk_client::Session,
     pub(crate) claim: Arc<dyn Claim>,
+    /// With which settings, if these are known.
+    pub(crate) drawn: Option<Drawn>,
 }
 
 /// The largest tokens that were granted.
@@ -83,6 +88,10 @@ impl Held {
     /// Whether it was held for as long as it may be, and is given to the next.
     fn is_taken_back(&self) -> bool {
         self.claim.status() == Status::Lost(Lost::HeldTooLong)
+    }
+
+    pub(super) fn is_in_turn(&self) -> bool {
+        self.came == Came::InTurn
     }
 
     fn excludes(&self, other: &Self) -> bool {
@@ -149,6 +158,7 @@ impl Checker {
             None => {
                 self.check_others(&held);
                 self.check_queue(&held);
+                self.check_delay(&held);
                 self.check_passing(&held);
             }
             Some(why) => {

@@ -14,6 +14,7 @@
 //! | `watches` | W1, W2, W3, W5 |
 //! | `orphans` | X1, X2, X3, R1: what is left behind |
 //! | `herd` | L3: which clients are woken |
+//! | `reasons` | E1, L4: why something was refused or lost |
 //! | `liveness` | L1, L2, L3, L4: what must happen in time |
 
 mod caches;
@@ -26,6 +27,7 @@ mod histories;
 mod liveness;
 mod orphans;
 mod passing;
+mod reasons;
 mod watches;
 mod wire;
 mod writes;
@@ -91,6 +93,7 @@ pub(crate) struct Checker {
     pub(crate) counts: Counts,
     pub(crate) history: History,
     crowds: crowd::Crowds,
+    reasons: reasons::Reasons,
     holders: exclusion::Holders,
     turns: passing::Turns,
     wires: wire::Wires,
@@ -116,6 +119,7 @@ impl SharedChecker {
             counts: Counts::new(),
             history: History::default(),
             crowds: crowd::Crowds::default(),
+            reasons: reasons::Reasons::default(),
             holders: exclusion::Holders::default(),
             turns: passing::Turns::default(),
             wires: wire::Wires::default(),

@@ -22,12 +22,14 @@ pub(super) fn cohort(worker: &mut Worker, site: Site) -> CohortLock {
 pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
     if worker.ctx.number % 4 == 3 {
         let lock = worker.exclusive(Lock::builder(&worker.client, &site.path()));
-        let terms = Hold::alone(&worker.ctx, site, "granted: locks beside cohorts");
+        let terms = Hold::alone(worker, site, "granted: locks beside cohorts");
         return alone(worker, terms, &lock).await;
     }
     let lock = worker.cohort(site);
+    // It may have been made long ago.
+    worker.drawn = None;
     let mut tasks = [1, 2, 3, 4].map(|task| worker.another(task));
-    let terms = Hold::alone(&worker.ctx, site, "granted: cohort locks");
+    let terms = Hold::alone(worker, site, "granted: cohort locks");
     let [one, two, three, four] = tasks.each_mut().map(|task| section(task, &terms, &lock));
     let (one, two, three, four) = tokio::join!(biased; one, two, three, four);
     one.and(two).and(three).and(four)

@@ -52,7 +52,7 @@ async fn campaign(worker: &mut Worker, site: Site, campaign: Campaign) -> Result
             Err(_) => "proclamations not confirmed",
         });
     }
-    let terms = Hold::alone(&worker.ctx, site, "granted: leads by campaigns");
+    let terms = Hold::alone(worker, site, "granted: leads by campaigns");
     hold_and_release(worker, terms, lead).await;
     Ok(())
 }
@@ -77,7 +77,7 @@ async fn latch(worker: &mut Worker, site: Site, election: &Election) -> Result<(
         else {
             break;
         };
-        let terms = Hold::alone(&worker.ctx, site, "granted: leads by latches");
+        let terms = Hold::alone(worker, site, "granted: leads by latches");
         let claim = Arc::new(Latched { latch: latch.clone(), token });
         let holding = Holding::begin(worker, &terms, claim);
         let Worker { ctx, rng, .. } = &mut *worker;

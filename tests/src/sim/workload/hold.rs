@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zk_locks::{Guards, Status};
 use zk_testkit::sim::Actor;
 
-use super::{ClientContext, Worker};
+use super::{Drawn, Worker};
 use crate::sim::{
     check::{Came, Claim, Grip, Held, Share, SharedChecker},
     pass,
@@ -22,13 +22,15 @@ pub(super) struct Hold {
     pub(super) what: &'static str,
     /// Milliseconds for which it is held at most.
     pub(super) most: u64,
+    /// With which settings, if these are known.
+    pub(super) drawn: Option<Drawn>,
 }
 
 impl Hold {
     /// By oneself, in the order of asking, for as long as is usual.
-    pub(super) fn alone(ctx: &ClientContext, site: Site, what: &'static str) -> Self {
-        let most = ctx.options.hold_max;
-        Self { site, share: Share::Alone, came: Came::InTurn, what, most }
+    pub(super) fn alone(worker: &Worker, site: Site, what: &'static str) -> Self {
+        let (most, drawn) = (worker.ctx.options.hold_max, worker.drawn);
+        Self { site, share: Share::Alone, came: Came::InTurn, what, most, drawn }
     }
 }
 
@@ -51,6 +53,7 @@ impl Holding {
                 client: ctx.number,
                 session: worker.client.session(),
                 claim,
+                drawn: hold.drawn,
             },
             hold.what,
         );
@@ -72,7 +75,9 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
     let grip = Arc::new(grip);
     let token = grip.token();
     let holding = Holding::begin(worker, &hold, grip.clone());
-    let Worker { ctx, rng, .. } = worker;
+    let Worker { ctx, rng, client, taken, .. } = worker;
+    let taken = *taken;
+    let (since, stalled) = (ctx.now(), ctx.stalled());
     let time = rng.within(0, hold.most);
     let fenced = hold.share != Share::Permit;
     if fenced {
@@ -98,6 +103,15 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
             lost
         }
     };
+    let (held, stalled) = (ctx.now() - since, ctx.stalled() - stalled);
+    match grip.status() {
+        // What it went on from may have been held for long.
+        Status::Lost(why) => {
+            let held = (hold.came == Came::InTurn).then_some(ctx.now() - taken);
+            ctx.check().lost(ctx.number, &client.session(), why, hold.drawn, held);
+        }
+        _ => ctx.check().kept(ctx.number, hold.drawn, held, stalled),
+    }
     if lost {
         ctx.count("guards lost while held");
         ctx.cluster.note(Actor::Client(ctx.number), "lost", token.get() as u64);
@@ -129,8 +143,16 @@ pub(super) async fn hold_all(
     holding: Vec<Holding>,
 ) -> Option<Guards> {
     let time = worker.rng.within(0, most);
-    if all.scope(pass(time)).await.is_err() {
-        worker.ctx.count("guards lost while held");
+    let Worker { ctx, client, drawn, .. } = worker;
+    let (since, stalled) = (ctx.now(), ctx.stalled());
+    let kept = all.scope(pass(time)).await;
+    let (held, stalled) = (ctx.now() - since, ctx.stalled() - stalled);
+    match kept {
+        Err(why) => {
+            ctx.count("guards lost while held");
+            ctx.check().lost(ctx.number, &client.session(), why, *drawn, Some(held));
+        }
+        Ok(()) => ctx.check().kept(ctx.number, *drawn, held, stalled),
     }
     drop(holding);
     Arc::into_inner(all)

@@ -1,10 +1,10 @@
 //! Locks that one holds alone: exclusive ones, whose waiters watch one or all, those without a queue, and those
 //! that are semaphores of one permit.
 
-use zk_locks::{AcquireError, Guard, Lock, Semaphore, SimpleLock};
+use zk_locks::{AcquireError, Guard, Lock, Semaphore, SimpleLock, Ticket};
 
 use super::{
-    MEDDLED, Over, Worker,
+    Drawn, MEDDLED, Over, Worker,
     hold::{Hold, hold_and_release},
     take::{Takes, Waiting, attempt},
     unless_ended,
@@ -17,7 +17,7 @@ pub(super) async fn lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
     if tickets {
         return ticket(worker, site, &lock).await;
     }
-    let hold = Hold::alone(&worker.ctx, site, "granted: locks");
+    let hold = Hold::alone(worker, site, "granted: locks");
     alone(worker, hold, &lock).await
 }
 
@@ -25,11 +25,11 @@ pub(super) async fn lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
 pub(super) async fn herd_lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
     if worker.ctx.number % 3 == 2 {
         let lock = worker.exclusive(Lock::builder(&worker.client, &site.path()));
-        let hold = Hold::alone(&worker.ctx, site, "granted: locks beside a herd");
+        let hold = Hold::alone(worker, site, "granted: locks beside a herd");
         return alone(worker, hold, &lock).await;
     }
     let lock = worker.exclusive(Lock::builder(&worker.client, &site.path()).herd());
-    let hold = Hold::alone(&worker.ctx, site, "granted: herd locks");
+    let hold = Hold::alone(worker, site, "granted: herd locks");
     alone(worker, hold, &lock).await
 }
 
@@ -39,13 +39,15 @@ pub(super) async fn simple_lock(worker: &mut Worker, site: Site) -> Result<(), O
         return meddled(worker).await;
     }
     let lock = worker.described(SimpleLock::builder(&worker.client, &site.path()));
-    let hold = Hold::alone(&worker.ctx, site, "granted: simple locks");
+    // It has no such limit.
+    worker.drawn = worker.drawn.map(|drawn| Drawn { release_after: None, ..drawn });
+    let hold = Hold::alone(worker, site, "granted: simple locks");
     alone(worker, hold, &lock).await
 }
 
 pub(super) async fn semaphore_mutex(worker: &mut Worker, site: Site) -> Result<(), Over> {
     let lock = worker.described(Semaphore::builder(&worker.client, &site.path()));
-    let hold = Hold::alone(&worker.ctx, site, "granted: semaphore mutexes");
+    let hold = Hold::alone(worker, site, "granted: semaphore mutexes");
     alone(worker, hold, &lock).await
 }
 
@@ -73,18 +75,32 @@ pub(super) async fn keep<G: Grip>(
 async fn ticket(worker: &mut Worker, site: Site, lock: &Lock) -> Result<(), Over> {
     worker.ctx.count("attempts");
     let taken = {
-        let Worker { ctx, rng, .. } = &mut *worker;
+        let Worker { ctx, rng, client, drawn, taken: since, .. } = &mut *worker;
         let mut waiting = Waiting::new(ctx, site);
+        let asker = ctx.check().wants(ctx.number, client.session(), site, *drawn);
         let taken = waited(lock, rng.scaled(5, 2_000)).await;
         waiting.granted = taken.is_ok();
+        *since = ctx.now();
+        if let Err(error) = &taken {
+            ctx.check().refused(&asker, error);
+        }
         taken.map(Some)
     };
-    let hold = Hold::alone(&worker.ctx, site, "granted: locks by tickets");
+    let hold = Hold::alone(worker, site, "granted: locks by tickets");
     keep(worker, hold, taken).await
 }
 
 async fn waited(lock: &Lock, pause: u64) -> Result<Guard, AcquireError> {
     let mut ticket = lock.enqueue().await?;
+    let taken = waited_for(&mut ticket, pause).await;
+    // It is used up then, in one way or the other.
+    match ticket.try_wait().await {
+        Err(AcquireError::Used) => taken,
+        other => Err(other.err().unwrap_or(AcquireError::NoDowngrade)),
+    }
+}
+
+async fn waited_for(ticket: &mut Ticket, pause: u64) -> Result<Guard, AcquireError> {
     loop {
         tokio::select! {
             biased;

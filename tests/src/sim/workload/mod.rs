@@ -49,7 +49,7 @@ pub(crate) use self::{
     errands::ROOT as ERRANDS,
     persistent_node::{SITE as KEPT, keep},
     secret::identity,
-    settings::{LOCK_DELAY_MAX, ROTATION_MAX},
+    settings::{Drawn, LOCK_DELAY_MAX, ROTATION_MAX},
 };
 use super::{
     Options,
@@ -103,6 +103,10 @@ pub(crate) struct Worker {
     pub(crate) ctx: ClientContext,
     pub(crate) client: Client,
     pub(crate) rng: Rng,
+    /// The settings of the recipe in use, if these are known.
+    drawn: Option<Drawn>,
+    /// When something was taken last.
+    taken: u64,
     /// The cohorts of this session.
     cohorts: Arc<Mutex<BTreeMap<Site, CohortLock>>>,
     stop: watch::Receiver<Stop>,
@@ -183,10 +187,19 @@ impl Worker {
 
     /// Another one of the same session, with a chance of its own.
     fn another(&mut self, part: u64) -> Self {
-        let Self { ctx, client, cohorts, stop, done, .. } = self;
+        let Self { ctx, client, drawn, cohorts, stop, done, .. } = self;
         let rng = Rng::new(self.rng.next()).fork(part);
         let (ctx, client, cohorts) = (ctx.clone(), client.clone(), cohorts.clone());
-        Self { ctx, client, rng, cohorts, stop: stop.clone(), done: done.clone() }
+        Self {
+            ctx,
+            client,
+            rng,
+            drawn: *drawn,
+            taken: 0,
+            cohorts,
+            stop: stop.clone(),
+            done: done.clone(),
+        }
     }
 
     /// The cohort of this session for a place.
@@ -230,6 +243,8 @@ pub(crate) fn start(ctx: &ClientContext, client: &Client, rng: &Rng) -> Workers 
         ctx: ctx.clone(),
         client: client.clone(),
         rng: rng.fork(part),
+        drawn: None,
+        taken: 0,
         cohorts: Arc::clone(&cohorts),
         stop: stopped.clone(),
         done: done.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zk_locks::{Lock, MultiLock};
 
 use super::{
-    Over, Worker,
+    Drawn, Over, Worker,
     hold::{Hold, Holding, hold_all},
     lock::alone,
     take::attempt,
@@ -21,12 +21,19 @@ pub(super) async fn turn(worker: &mut Worker) -> Result<(), Over> {
     worker.rng.shuffle(&mut sites);
     if worker.rng.one_in(3) {
         let lock = worker.exclusive(Lock::builder(&worker.client, &sites[0].path()));
-        let terms = Hold::alone(&worker.ctx, sites[0], "granted: locks beside multi-locks");
+        let terms = Hold::alone(worker, sites[0], "granted: locks beside multi-locks");
         return alone(worker, terms, &lock).await;
     }
     sites.truncate(2);
-    let lock = |site: &Site| worker.exclusive(Lock::builder(&worker.client, &site.path()));
-    let lock = MultiLock::of(sites.iter().map(lock).collect::<Vec<_>>());
+    let mut locks = Vec::new();
+    let mut drawn = Vec::new();
+    for site in &sites {
+        worker.drawn = Some(Drawn::default());
+        locks.push(worker.exclusive(Lock::builder(&worker.client, &site.path())));
+        drawn.push(worker.drawn);
+    }
+    let lock = MultiLock::of(locks);
+    worker.drawn = drawn.iter().copied().flatten().reduce(Drawn::and);
     let guards = unless_ended(attempt(worker, sites[0], &lock).await)?;
     let Some(guards) = guards.flatten() else { return Ok(()) };
     let tokens: Vec<_> = guards.iter().map(|guard| guard.token()).collect();
@@ -35,13 +42,14 @@ pub(super) async fn turn(worker: &mut Worker) -> Result<(), Over> {
         worker.ctx.check().violated("S3", text);
     }
     let all = Arc::new(guards);
-    let terms = Hold::alone(&worker.ctx, sites[0], "granted: multi-locks");
+    let terms = Hold::alone(worker, sites[0], "granted: multi-locks");
     let holding: Vec<_> = sites
         .iter()
         .enumerate()
         .map(|(index, &site)| {
             let part = Part { all: all.clone(), index };
-            Holding::begin(worker, &Hold { site, ..terms.clone() }, Arc::new(part))
+            let drawn = drawn[index];
+            Holding::begin(worker, &Hold { site, drawn, ..terms.clone() }, Arc::new(part))
         })
         .collect();
     if let Some(guards) = hold_all(worker, terms.most, all, holding).await {

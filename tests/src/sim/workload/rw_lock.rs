@@ -46,7 +46,7 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
 }
 
 fn terms(worker: &Worker, site: Site, what: &'static str) -> Hold {
-    let mut terms = Hold::alone(&worker.ctx, site, what);
+    let mut terms = Hold::alone(worker, site, what);
     // Some hold it twice, one way after the other.
     terms.most /= 2;
     terms

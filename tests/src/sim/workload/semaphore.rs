@@ -57,7 +57,8 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
         _ => "granted: permits",
     };
     let most = worker.ctx.options.hold_max;
-    let terms = Hold { site, share: Share::Permit, came: Came::InTurn, what, most };
+    let drawn = worker.drawn;
+    let terms = Hold { site, share: Share::Permit, came: Came::InTurn, what, most, drawn };
     let taken = match worker.rng.one_in(3) {
         true => several(worker, terms, Several(semaphore)).await,
         false => match attempt(worker, site, &semaphore).await {

@@ -87,19 +87,28 @@ pub(super) async fn attempt<T: Takes>(
     site: Site,
     lock: &T,
 ) -> Result<Option<T::Taken>, AcquireError> {
-    let Worker { ctx, rng, .. } = worker;
+    let Worker { ctx, client, rng, drawn, taken, .. } = worker;
     ctx.count("attempts");
+    let mut asker = ctx.check().wants(ctx.number, client.session(), site, *drawn);
     let mut waiting = Waiting::new(ctx, site);
     let (began, stalled) = (ctx.now(), ctx.stalled());
     let outcome = match rng.below(10) {
         0 | 1 => {
             let allowed = rng.scaled(5, 20_000);
+            asker.within = Some(allowed);
             let outcome = lock.take_within(Duration::from_millis(allowed)).await;
             let (took, stalled) = (ctx.now() - began, ctx.stalled() - stalled);
             ctx.check().took("acquiring", ctx.number, took, stalled, allowed);
             outcome.map(Some)
         }
-        2 => lock.take_now().await,
+        2 => {
+            asker.within = Some(0);
+            let outcome = lock.take_now().await;
+            if let Ok(None) = &outcome {
+                ctx.check().not_free(&asker);
+            }
+            outcome
+        }
         3 => {
             let patience = rng.scaled(1, 5_000);
             tokio::select! {
@@ -114,8 +123,10 @@ pub(super) async fn attempt<T: Takes>(
         _ => lock.take().await.map(Some),
     };
     waiting.granted = matches!(outcome, Ok(Some(_)));
+    *taken = ctx.now();
     if let Err(error) = &outcome {
         ctx.count(name(error));
+        ctx.check().refused(&asker, error);
     }
     outcome
 }
@@ -127,6 +138,7 @@ pub(super) fn name(error: &AcquireError) -> &'static str {
         AcquireError::SessionEnded(_) => "acquires ended with their session",
         AcquireError::LeaseRanOut => "acquires whose lease ran out",
         AcquireError::NodeDeleted => "acquires whose node was deleted",
+        AcquireError::HeldTooLong => "acquires of a lock held for too long",
         AcquireError::Rejected(_) => "acquires rejected",
         _ => "acquires failed otherwise",
     }

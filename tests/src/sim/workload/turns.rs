@@ -1,7 +1,7 @@
 //! One use of a recipe after the other, each time somewhere else.
 
 use super::{
-    Over, Worker, barrier, cohort_lock, election, group, lock, multi_lock, persistent_node,
+    Drawn, Over, Worker, barrier, cohort_lock, election, group, lock, multi_lock, persistent_node,
     rw_lock, semaphore,
 };
 use crate::sim::recipe::{Recipe, Site};
@@ -26,6 +26,7 @@ pub(super) async fn work(mut worker: Worker) {
 }
 
 async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
+    worker.drawn = Some(Drawn::default());
     match site.recipe {
         Recipe::Lock if worker.ctx.options.shares_paths => match worker.rng.below(8) {
             0 => lock::herd_lock(worker, site).await,

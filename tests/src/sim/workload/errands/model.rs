@@ -52,16 +52,16 @@ impl Model {
 
     /// Those that live as long as the session.
     pub(super) fn ephemerals(&self, prefix: &str) -> Vec<&str> {
-        let is_one = |(path, node): &(&String, &Node)| {
-            node.is_ephemeral() && path.starts_with(prefix)
-        };
+        let is_one =
+            |(path, node): &(&String, &Node)| node.is_ephemeral() && path.starts_with(prefix);
         self.0.iter().filter(is_one).map(|(path, _)| &**path).collect()
     }
 
     /// Whether servers may delete something of their own accord.
     pub(super) fn is_mortal(&self) -> bool {
-        let is_left =
-            |node: &Node| node.mode == CreateMode::Container && node.created > 0 && node.children == 0;
+        let is_left = |node: &Node| {
+            node.mode == CreateMode::Container && node.created > 0 && node.children == 0
+        };
         self.0.values().any(is_left)
     }
 
@@ -85,9 +85,7 @@ impl Model {
                 }
                 Ok(path.clone())
             }
-            Change::Check { path, version } => {
-                self.expect(path, *version).map(|_| path.clone())
-            }
+            Change::Check { path, version } => self.expect(path, *version).map(|_| path.clone()),
         }
     }
 

@@ -64,7 +64,9 @@ impl Errands {
                 self.data_of("a read", &path, read.map_err(|rejection| *rejection));
             }
             1 => {
-                let Some(found) = unless_over(client.exists(&absolute).await)? else { return Ok(()) };
+                let Some(found) = unless_over(client.exists(&absolute).await)? else {
+                    return Ok(());
+                };
                 let expected = self.there.as_ref().map(|there| there.node(&path).is_ok());
                 match found {
                     Some(stat) => self.stat("a look", &path, &stat),

@@ -99,7 +99,9 @@ impl Errands {
                 }
                 let created = self.settle(what, &expected, next, create.await)?;
                 let wanted = said.ok().map(|path| view.path(&path));
-                if let Some(created) = created.filter(|created| Some(&created.path) != wanted.as_ref()) {
+                if let Some(created) =
+                    created.filter(|created| Some(&created.path) != wanted.as_ref())
+                {
                     self.wrong("S9", format_args!("{} was made, not {wanted:?}", created.path));
                 }
             }
@@ -138,7 +140,8 @@ impl Errands {
         };
         let created = self.settle(format!("{change:?} or exists"), &expected, next, created)?;
         // Over another connection it may have met itself.
-        let is_told = |told: bool| told == existed || told && view.client.session().epoch() != epoch;
+        let is_told =
+            |told: bool| told == existed || told && view.client.session().epoch() != epoch;
         if created.is_some_and(|created| !is_told(created.existed)) {
             self.wrong("S9", format_args!("{change:?} existed: {}", !existed));
         }
@@ -158,8 +161,10 @@ impl Errands {
         let expected = if existed { said.map(drop) } else { Ok(()) };
         let epoch = view.client.session().epoch();
         let deleted = view.client.delete(&view.path(path)).if_exists().await;
-        let deleted = self.settle(format!("{change:?} if exists"), &expected, Some(next), deleted)?;
-        let is_told = |told: bool| told == existed || !told && view.client.session().epoch() != epoch;
+        let deleted =
+            self.settle(format!("{change:?} if exists"), &expected, Some(next), deleted)?;
+        let is_told =
+            |told: bool| told == existed || !told && view.client.session().epoch() != epoch;
         if deleted.is_some_and(|told| !is_told(told)) {
             self.wrong("S9", format_args!("{change:?} existed: {}", !existed));
         }
@@ -187,7 +192,9 @@ impl Errands {
                     multi.set_version(path, data, *version)
                 }
                 Change::Set { data, .. } => multi.set(path, data),
-                Change::Delete { version: Some(version), .. } => multi.delete_version(path, *version),
+                Change::Delete { version: Some(version), .. } => {
+                    multi.delete_version(path, *version)
+                }
                 Change::Delete { .. } => multi.delete(path),
                 Change::Check { version: Some(version), .. } => multi.check_version(path, *version),
                 Change::Check { .. } => multi.check(path),
@@ -227,10 +234,8 @@ impl Errands {
         let sets: Vec<(String, Vec<u8>)> = (0..4).map(|_| (self.any(), self.data())).collect();
         let corked = self.worker.rng.one_in(2).then(|| view.client.cork());
         let client = corked.as_deref().unwrap_or(&view.client);
-        let pending: Vec<_> = sets
-            .iter()
-            .map(|(path, data)| client.set(&view.path(path), data).submit())
-            .collect();
+        let pending: Vec<_> =
+            sets.iter().map(|(path, data)| client.set(&view.path(path), data).submit()).collect();
         drop(corked);
         for ((path, data), pending) in sets.into_iter().zip(pending) {
             let got = pending.await;
@@ -260,7 +265,9 @@ impl Errands {
         let set = view.client.set_acl(&absolute, &list);
         let set = version.map_or(set.clone(), |version| set.version(version));
         let what = format!("permissions of {path} at {version:?}");
-        let Some(stat) = self.settle(what, &expected, Some(next), set.await)? else { return Ok(()) };
+        let Some(stat) = self.settle(what, &expected, Some(next), set.await)? else {
+            return Ok(());
+        };
         self.stat("permissions", &path, &stat);
         let read = self.told(view.client.acl(&absolute).await)?;
         if let Some(read) = read.filter(|read| read.as_ref().map(|(acl, _)| acl) != Ok(&list)) {
@@ -292,7 +299,8 @@ impl Errands {
 
 /// Whether these are the results of those changes, at these paths.
 fn is_of(results: &[OpResult], changes: &[Change], paths: &[String]) -> bool {
-    let fits = |((result, change), wanted): ((&OpResult, &Change), &String)| match (result, change) {
+    let fits = |((result, change), wanted): ((&OpResult, &Change), &String)| match (result, change)
+    {
         (OpResult::Created { path, .. }, Change::Create { .. }) => path == wanted,
         (OpResult::Set(stat), Change::Set { data, .. }) => {
             usize::try_from(stat.data_length) == Ok(data.len())

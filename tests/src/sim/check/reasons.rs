@@ -1,0 +1,232 @@
+//! E1: why something was refused, or lost, is true. L4: what has a limit ends there, and not before. S2: a lock stays
+//! unused after a holder that has not released it, where that is wanted.
+
+use std::collections::BTreeMap;
+
+use zk_client::{Cause, Rejection, Session, SessionState};
+use zk_locks::{AcquireError, Lost};
+use zk_proto::{SessionId, Zxid, path::parent};
+use zk_testkit::server::{Committed, Txn};
+
+use super::{Checker, exclusion::Held};
+use crate::{
+    history::{History, What},
+    sim::{
+        recipe::{Recipe, Site},
+        workload::Drawn,
+    },
+};
+
+/// What may be early or late because the simulation itself rounds, in milliseconds.
+const ROUNDING: u64 = 10;
+
+/// An ephemeral node that was deleted.
+#[derive(Debug)]
+struct Gone {
+    path: Box<str>,
+    owner: SessionId,
+    born: Zxid,
+}
+
+/// What there was in queues, and who took it away.
+#[derive(Debug, Default)]
+pub(super) struct Reasons {
+    /// The ephemeral nodes, and the transactions that made them.
+    born: BTreeMap<Box<str>, Zxid>,
+    /// Those that were deleted in the transaction at hand.
+    gone: Vec<Gone>,
+    /// How many nodes each queue has had.
+    comings: BTreeMap<Box<str>, usize>,
+    /// Sessions that others have taken a node from.
+    deprived: BTreeMap<SessionId, u64>,
+    /// When the first in a queue went, if it went with its session.
+    unreleased: BTreeMap<Box<str>, (u64, SessionId)>,
+}
+
+/// Who asked for something, how, and when.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker {
+    pub(crate) client: u32,
+    pub(crate) session: Session,
+    pub(crate) site: Site,
+    pub(crate) drawn: Option<Drawn>,
+    /// For how long it wanted to wait, if it said so.
+    pub(crate) within: Option<u64>,
+    pub(crate) since: u64,
+    /// How many were in the queue then, and had been before.
+    queue: (usize, usize),
+}
+
+impl Reasons {
+    pub(super) fn see(&mut self, zxid: Zxid, path: &str, what: What) {
+        match what {
+            What::Created(node) if node.owner.0 != 0 => {
+                self.born.insert(path.into(), zxid);
+                if let Some(queue) = parent(path) {
+                    *self.comings.entry(queue.into()).or_default() += 1;
+                }
+            }
+            What::Deleted(owner) if owner.0 != 0 => {
+                let born = self.born.remove(path).unwrap_or(Zxid(0));
+                self.gone.push(Gone { path: path.into(), owner, born });
+            }
+            _ => {}
+        }
+    }
+
+    /// A transaction has been taken in as a whole.
+    pub(super) fn count(&mut self, history: &History, now: u64, committed: &Committed) {
+        let ends = matches!(committed.txn, Txn::CloseSession);
+        for Gone { path, owner, born } in std::mem::take(&mut self.gone) {
+            if owner != committed.stamp.session {
+                self.deprived.insert(owner, now);
+            }
+            let Some(queue) = parent(&path) else { continue };
+            let is_ahead = |live: &crate::history::Live| live.owner.0 != 0 && live.czxid < born;
+            let was_first = !history.children(queue).any(|(_, live)| is_ahead(live));
+            if was_first && ends {
+                self.unreleased.insert(queue.into(), (now, owner));
+            } else if was_first {
+                self.unreleased.remove(queue);
+            }
+        }
+    }
+}
+
+/// Its end was asked for, or has come.
+fn is_over(session: &Session) -> bool {
+    matches!(session.state(), SessionState::Closing | SessionState::Ended(_))
+}
+
+impl Asker {
+    /// The end of a wait is not before its time.
+    fn waits_long_enough(&self, now: u64, drift: u64) -> bool {
+        self.within.is_some_and(|within| now + drift + ROUNDING >= self.since + within)
+    }
+}
+
+impl Checker {
+    pub(crate) fn wants(
+        &self,
+        client: u32,
+        session: Session,
+        site: Site,
+        drawn: Option<Drawn>,
+    ) -> Asker {
+        let queue = self.queue_of(site);
+        Asker { client, session, site, drawn, within: None, since: self.now, queue }
+    }
+
+    fn queue_of(&self, site: Site) -> (usize, usize) {
+        let path = site.path();
+        let there = self.history.children(&path).filter(|(_, live)| live.owner.0 != 0).count();
+        (there, self.reasons.comings.get(&*path).copied().unwrap_or_default())
+    }
+
+    /// How much a client's clock may be wrong by in a time, in milliseconds.
+    fn drift(&self, client: u32, time: u64) -> u64 {
+        time * u64::from(self.options.drifts[client as usize].unsigned_abs()) / 1_000_000 + 1
+    }
+
+    /// Something was not to be had, and this is said to be why.
+    pub(crate) fn refused(&mut self, asker: &Asker, error: &AcquireError) {
+        let Asker { client, session, site, drawn, within, .. } = asker;
+        let is_true = match error {
+            AcquireError::TimedOut => {
+                let drift = within.map_or(0, |within| self.drift(*client, within));
+                asker.waits_long_enough(self.now, drift)
+            }
+            AcquireError::SessionEnded(_) => is_over(session),
+            AcquireError::LeaseRanOut => true,
+            AcquireError::NodeDeleted => self.may_have_lost_a_node(session),
+            // Another task of a cohort held it.
+            AcquireError::HeldTooLong => drawn.is_none(),
+            AcquireError::QueueFull { ahead } => {
+                drawn.is_none_or(|drawn| drawn.max_waiters.is_some_and(|most| most < *ahead))
+            }
+            AcquireError::PathMissing { .. } => drawn.is_none_or(|drawn| drawn.requires_parent),
+            AcquireError::Rejected(Rejection::ReadOnly) => self.options.reads_alone(*client),
+            AcquireError::WouldDeadlock => {
+                site.recipe == Recipe::RwLock || self.options.shares_paths
+            }
+            AcquireError::Unavailable(cause) => !matches!(cause, Cause::InvalidArgument(_)),
+            _ => false,
+        };
+        if !is_true {
+            let text = format!("c{client} is refused {}: {error}, by {drawn:?}", site.path());
+            self.shown_wrong(*client, "E1", text);
+        }
+    }
+
+    /// Something was said to be taken.
+    pub(crate) fn not_free(&mut self, asker: &Asker) {
+        let is_queue =
+            matches!(asker.site.recipe, Recipe::Lock | Recipe::HerdLock | Recipe::RwLock);
+        let rotates = asker.drawn.as_ref().is_none_or(|drawn| drawn.rotates);
+        // Other members may be behind, and list who has gone.
+        if !is_queue || rotates || self.options.members > 1 {
+            return;
+        }
+        let ((before, came_before), (_, came)) = (asker.queue, self.queue_of(asker.site));
+        self.count("locks that were not to be had at once");
+        if before == 0 && came <= came_before + 1 {
+            let text = format!("c{} is told that {} is taken", asker.client, asker.site.path());
+            self.shown_wrong(asker.client, "E1", text);
+        }
+    }
+
+    /// What was held is lost, and this is said to be why.
+    pub(crate) fn lost(
+        &mut self,
+        client: u32,
+        session: &Session,
+        lost: Lost,
+        drawn: Option<Drawn>,
+        held: Option<u64>,
+    ) {
+        let is_true = match lost {
+            Lost::SessionEnded(_) => is_over(session),
+            Lost::NodeDeleted => self.may_have_lost_a_node(session),
+            Lost::HeldTooLong => drawn.is_none_or(|drawn| {
+                drawn.release_after.is_some_and(|limit| {
+                    held.is_none_or(|held| held + self.drift(client, limit) + ROUNDING >= limit)
+                })
+            }),
+            _ => true,
+        };
+        if !is_true {
+            let text =
+                format!("c{client} has lost something after {held:?} ms: {lost}, by {drawn:?}");
+            self.shown_wrong(client, "E1", text);
+        }
+    }
+
+    /// Something is held still, after so long.
+    pub(crate) fn kept(&mut self, client: u32, drawn: Option<Drawn>, held: u64, stalled: u64) {
+        let Some(limit) = drawn.and_then(|drawn| drawn.release_after) else { return };
+        if held > limit + self.drift(client, limit) + stalled + ROUNDING {
+            let text =
+                format!("c{client} holds for {held} ms what is to be released after {limit}");
+            self.violated("L4", text);
+        }
+    }
+
+    /// Others have taken a node of it away, or its session is over and it does not know yet.
+    fn may_have_lost_a_node(&self, session: &Session) -> bool {
+        let id = session.id();
+        self.reasons.deprived.contains_key(&id) || self.is_doubtful(id) || is_over(session)
+    }
+
+    /// Nobody uses it so shortly behind one that has not released it.
+    pub(super) fn check_delay(&mut self, held: &Held) {
+        let delay = held.drawn.and_then(|drawn| drawn.lock_delay).filter(|_| held.is_in_turn());
+        let (Some(delay), Some(queue)) = (delay, held.site.queue()) else { return };
+        let Some(&(since, of)) = self.reasons.unreleased.get(&*queue) else { return };
+        let early = self.now + self.drift(held.client, delay) + ROUNDING < since + delay;
+        if early && !self.was_closed(of) {
+            let client = held.client;
+            let text = format!("c{client} got {queue} {delay} ms too early, {of} ended at {since}");
+            self.violated("S2", text);
+        }
+    }
+}
