@@ -2,6 +2,7 @@
 
 use std::{
     future::Future,
+    future::pending,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},

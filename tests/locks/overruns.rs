@@ -5,7 +5,7 @@ use std::{
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::Poll,
     time::Duration,
@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use zk_client::Id;
 use zk_locks::{
     AclList, AcquireError, Builder, Client, CohortLock, Election, Grant, Lock, LockObserver, Lost,
-    Metrics, Perms, Rejection, RwLock, Semaphore, Status,
+    Metrics, MultiLock, Perms, Rejection, RwLock, Semaphore, Status,
 };
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match};
@@ -222,6 +222,38 @@ async fn time_limited_latches_lead_in_turn(setup: Setup) {
     }
     drop((first, second));
     emptied(&setup.outsider, &path).await;
+}
+
+/// Counts grants.
+#[derive(Default)]
+struct Grants(AtomicUsize);
+
+impl LockObserver for Grants {
+    fn granted(&self, _: &Grant<'_>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Taken in one transaction or one after the other: limits count from there.
+#[test_with(on_each_release)]
+async fn several_locks_are_held_when_the_last_is_granted(setup: Setup) {
+    let (one, other) = (setup.client().await, setup.client().await);
+    for (clients, name) in [([&one, &one], "same"), ([&one, &other], "others")] {
+        let free = setup.existing(&format!("{name}-a")).await;
+        let taken = setup.existing(&format!("{name}-b")).await;
+        let grants = Arc::new(Grants::default());
+        let lock = |zk, path: &str| Lock::builder(zk, path).observer(grants.clone()).build();
+        let both = MultiLock::of([lock(clients[0], &free), lock(clients[1], &taken)]);
+        let last = within(Lock::new(&setup.outsider, &taken).acquire()).await.unwrap();
+        let waiting = tokio::spawn(async move { both.acquire().await });
+        // Where it asks for one after the other, the first is its own by then.
+        joined(&setup.outsider, &taken, 2).await;
+        assert_eq!(grants.0.load(Ordering::SeqCst), 0);
+        within(last.release()).await.unwrap();
+        let guards = within(waiting).await.unwrap().unwrap();
+        assert_eq!((grants.0.load(Ordering::SeqCst), guards.len()), (2, 2));
+        within(guards.release()).await.unwrap();
+    }
 }
 
 #[test_with(on_each_release)]

@@ -43,6 +43,8 @@ use crate::{
 /// Where one transaction will not do, because servers do not support it, it would be too long, or the locks are of
 /// [several clients](MultiLock::of), the locks are taken one after the other in the order of their paths, which all
 /// contenders that do so share. If one cannot be had, all are released again.
+///
+/// Limits of [holding](crate::Builder::release_after) count from the moment at which all are held.
 #[derive(Clone, Debug)]
 pub struct MultiLock {
     /// Each path, or each name on it, once.
@@ -125,18 +127,16 @@ impl MultiLock {
         }
         let wait_queues: Vec<&WaitQueue> =
             self.wait_queues.iter().map(|wait_queue| &**wait_queue).collect();
-        let places = match WaitQueue::join_all(&wait_queues, Role::Lock).await {
+        let mut places = match WaitQueue::join_all(&wait_queues, Role::Lock).await {
             Err(error) if needs_no_transaction(&error) => return self.try_in_order().await,
             places => places?,
         };
-        let mut guards = Vec::with_capacity(places.len());
-        for (wait_queue, mut position) in self.wait_queues.iter().zip(places) {
-            if !wait_queue.is_first(&mut position).await? {
+        for (wait_queue, position) in wait_queues.into_iter().zip(&mut places) {
+            if !wait_queue.is_first(position).await? {
                 return Ok(None);
             }
-            guards.push(Guard::new(wait_queue, position)?);
         }
-        Ok(Some(Guards::new(guards)))
+        self.granted(places).map(Some)
     }
 
     /// Whether all locks are of one client, as one transaction needs.
@@ -151,6 +151,11 @@ impl MultiLock {
             .zip(&mut places)
             .map(|(wait_queue, position)| wait_queue.wait(position));
         together::all(waits).await?;
+        self.granted(places)
+    }
+
+    /// Turns places at the heads of all queues into guards: from here on they count as held.
+    fn granted(&self, places: Vec<Position>) -> Result<Guards, AcquireError> {
         let granted = self
             .wait_queues
             .iter()
@@ -172,31 +177,31 @@ impl MultiLock {
     }
 
     async fn acquire_in_order(&self) -> Result<Guards, AcquireError> {
-        let mut guards = Vec::with_capacity(self.wait_queues.len());
+        let mut places = Vec::with_capacity(self.wait_queues.len());
         for (index, wait_queue) in self.in_order() {
             let mut position = wait_queue.join(Role::Lock, None).await?;
             wait_queue.wait(&mut position).await?;
-            guards.push((index, Guard::new(wait_queue, position)?));
+            places.push((index, position));
         }
-        Ok(as_asked(guards))
+        self.granted(as_asked(places))
     }
 
     async fn try_in_order(&self) -> Result<Option<Guards>, AcquireError> {
-        let mut guards = Vec::with_capacity(self.wait_queues.len());
+        let mut places = Vec::with_capacity(self.wait_queues.len());
         for (index, wait_queue) in self.in_order() {
-            match ticket::try_acquire(wait_queue, Role::Lock).await? {
-                Some(guard) => guards.push((index, guard)),
+            match ticket::try_join(wait_queue, Role::Lock).await? {
+                Some(position) => places.push((index, position)),
                 None => return Ok(None),
             }
         }
-        Ok(Some(as_asked(guards)))
+        self.granted(as_asked(places)).map(Some)
     }
 }
 
 /// Restores the order of asking.
-fn as_asked(mut guards: Vec<(usize, Guard)>) -> Guards {
-    guards.sort_by_key(|(index, _)| *index);
-    Guards::new(guards.into_iter().map(|(_, guard)| guard).collect())
+fn as_asked(mut places: Vec<(usize, Position)>) -> Vec<Position> {
+    places.sort_by_key(|(index, _)| *index);
+    places.into_iter().map(|(_, position)| position).collect()
 }
 
 /// Whether the servers cannot carry out such a transaction.

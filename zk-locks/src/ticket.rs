@@ -46,14 +46,20 @@ pub(crate) async fn try_acquire(
     wait_queue: &WaitQueue,
     role: Role,
 ) -> Result<Option<Guard>, AcquireError> {
+    let position = try_join(wait_queue, role).await?;
+    position.map(|position| grant(wait_queue, position)).transpose()
+}
+
+/// A place at the head of the queue, if that needs no wait.
+pub(crate) async fn try_join(
+    wait_queue: &WaitQueue,
+    role: Role,
+) -> Result<Option<Position>, AcquireError> {
     if wait_queue.is_busy(role).await? {
         return Ok(None);
     }
     let mut position = wait_queue.join(role, None).await?;
-    match wait_queue.is_first(&mut position).await? {
-        true => grant(wait_queue, position).map(Some),
-        false => Ok(None),
-    }
+    Ok(wait_queue.is_first(&mut position).await?.then_some(position))
 }
 
 /// Turns a place at the head of the queue into a guard.

@@ -9,7 +9,7 @@ use zk_testkit::server::{Committed, Stamp, Txn};
 
 use super::{Checker, reasons::Reasons};
 use crate::{
-    history::{Change, History, Live, What, guid},
+    history::{Change, History, Live, What},
     sim::{
         recipe::{PARTICIPANTS, PERMITS, Recipe, Site},
         workload::{ERRANDS, KEPT, MEDDLED},
@@ -44,13 +44,13 @@ pub(super) struct Crowds {
     too_many: Vec<String>,
     /// Since when each transaction has been known here, as far as that is of interest.
     times: BTreeMap<Zxid, u64>,
-    /// Nodes without ids that were deleted, with their owners, in the transaction at hand.
+    /// Ephemeral nodes that were deleted, with their owners, in the transaction at hand.
     deleted: Vec<(Box<str>, SessionId)>,
     /// Those of them that others than their owners have deleted.
     taken_away: Vec<TakenAway>,
 }
 
-/// An ephemeral node without an id in its name that another session has deleted.
+/// An ephemeral node that another session has deleted.
 #[derive(Debug)]
 struct TakenAway {
     path: Box<str>,
@@ -67,7 +67,7 @@ impl Crowds {
         }
         match what {
             What::Created(_) => self.created(path),
-            What::Deleted(owner) if owner.0 != 0 && guid(path).is_none() => {
+            What::Deleted(owner) if owner.0 != 0 => {
                 self.deleted.push((path.into(), owner));
             }
             _ => {}

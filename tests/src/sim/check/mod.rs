@@ -56,6 +56,7 @@ pub(crate) use self::{
     exclusion::{Came, EXEMPT_GRANTS, GRANTED, Held, Share},
     histories::Asked,
     passing::SECTIONS,
+    reasons::Asker,
     watches::{Armed, Kind},
     writes::{UNIQUE, Write},
 };

@@ -4,8 +4,11 @@
 use std::collections::BTreeMap;
 
 use zk_client::{Cause, Rejection, Session, SessionState};
-use zk_locks::{AcquireError, Lost};
-use zk_proto::{SessionId, Zxid, path::parent};
+use zk_locks::{AcquireError, Contender, FencingToken, Lost};
+use zk_proto::{
+    SessionId, Zxid,
+    path::{join, parent},
+};
 use zk_testkit::server::{Committed, Txn};
 
 use super::{Checker, exclusion::Held};
@@ -35,8 +38,8 @@ pub(super) struct Reasons {
     born: BTreeMap<Box<str>, Zxid>,
     /// Those that were deleted in the transaction at hand.
     gone: Vec<Gone>,
-    /// How many nodes each queue has had.
-    comings: BTreeMap<Box<str>, usize>,
+    /// How many nodes each queue has had, of each session.
+    comings: BTreeMap<Box<str>, BTreeMap<SessionId, usize>>,
     /// Sessions that others have taken a node from.
     deprived: BTreeMap<SessionId, u64>,
     /// When the first in a queue went, if it went with its session.
@@ -53,8 +56,8 @@ pub(crate) struct Asker {
     /// For how long it wanted to wait, if it said so.
     pub(crate) within: Option<u64>,
     pub(crate) since: u64,
-    /// How many were in the queue then, and had been before.
-    queue: (usize, usize),
+    /// How many were in the queue then, and how many of its own and of others had been before.
+    queue: (usize, usize, usize),
 }
 
 impl Reasons {
@@ -63,7 +66,8 @@ impl Reasons {
             What::Created(node) if node.owner.0 != 0 => {
                 self.born.insert(path.into(), zxid);
                 if let Some(queue) = parent(path) {
-                    *self.comings.entry(queue.into()).or_default() += 1;
+                    let comings = self.comings.entry(queue.into()).or_default();
+                    *comings.entry(node.owner).or_default() += 1;
                 }
             }
             What::Deleted(owner) if owner.0 != 0 => {
@@ -98,6 +102,11 @@ fn is_over(session: &Session) -> bool {
     matches!(session.state(), SessionState::Closing | SessionState::Ended(_))
 }
 
+/// Its end may become known at this moment.
+fn is_apart(session: &Session) -> bool {
+    session.state() == SessionState::Disconnected
+}
+
 impl Asker {
     /// The end of a wait is not before its time.
     fn waits_long_enough(&self, now: u64, drift: u64) -> bool {
@@ -113,14 +122,17 @@ impl Checker {
         site: Site,
         drawn: Option<Drawn>,
     ) -> Asker {
-        let queue = self.queue_of(site);
+        let queue = self.queue_of(site, session.id());
         Asker { client, session, site, drawn, within: None, since: self.now, queue }
     }
 
-    fn queue_of(&self, site: Site) -> (usize, usize) {
+    fn queue_of(&self, site: Site, session: SessionId) -> (usize, usize, usize) {
         let path = site.path();
         let there = self.history.children(&path).filter(|(_, live)| live.owner.0 != 0).count();
-        (there, self.reasons.comings.get(&*path).copied().unwrap_or_default())
+        let comings = self.reasons.comings.get(&*path);
+        let own = comings.and_then(|all| all.get(&session)).copied().unwrap_or_default();
+        let all = comings.map_or(0, |all| all.values().fold(0, |all, some| all + some));
+        (there, own, all - own)
     }
 
     /// How much a client's clock may be wrong by in a time, in milliseconds.
@@ -136,7 +148,7 @@ impl Checker {
                 let drift = within.map_or(0, |within| self.drift(*client, within));
                 asker.waits_long_enough(self.now, drift)
             }
-            AcquireError::SessionEnded(_) => is_over(session),
+            AcquireError::SessionEnded(_) => is_over(session) || is_apart(session),
             AcquireError::LeaseRanOut => true,
             AcquireError::NodeDeleted => self.may_have_lost_a_node(session),
             // Another task of a cohort held it.
@@ -167,9 +179,11 @@ impl Checker {
         if !is_queue || rotates || self.options.members > 1 {
             return;
         }
-        let ((before, came_before), (_, came)) = (asker.queue, self.queue_of(asker.site));
+        let (before, own_before, others_before) = asker.queue;
+        let (_, own, others) = self.queue_of(asker.site, asker.session.id());
         self.count("locks that were not to be had at once");
-        if before == 0 && came <= came_before + 1 {
+        // A node of its own may be that of an attempt before, which has been given up.
+        if before == 0 && (own, others) == (own_before, others_before) {
             let text = format!("c{} is told that {} is taken", asker.client, asker.site.path());
             self.shown_wrong(asker.client, "E1", text);
         }
@@ -185,7 +199,7 @@ impl Checker {
         held: Option<u64>,
     ) {
         let is_true = match lost {
-            Lost::SessionEnded(_) => is_over(session),
+            Lost::SessionEnded(_) => is_over(session) || is_apart(session),
             Lost::NodeDeleted => self.may_have_lost_a_node(session),
             Lost::HeldTooLong => drawn.is_none_or(|drawn| {
                 drawn.release_after.is_some_and(|limit| {
@@ -208,6 +222,41 @@ impl Checker {
             let text =
                 format!("c{client} holds for {held} ms what is to be released after {limit}");
             self.violated("L4", text);
+        }
+    }
+
+    /// A place in a queue is said to be behind so many.
+    pub(crate) fn is_behind(&mut self, asker: &Asker, ahead: Option<usize>) {
+        let (_, own, others) = self.queue_of(asker.site, asker.session.id());
+        if ahead.is_some_and(|ahead| ahead >= (own + others).max(1)) {
+            let path = asker.site.path();
+            let text = format!("c{} is behind {ahead:?} in {path}", asker.client);
+            self.shown_wrong(asker.client, "E1", text);
+        }
+    }
+
+    /// A release was confirmed: the node is gone.
+    pub(crate) fn released(&mut self, client: u32, path: &str, token: FencingToken) {
+        let stays = self.history.live.get(path).is_some_and(|live| live.czxid.0 == token.get());
+        if stays {
+            let text = format!("c{client} is told that {path} is released, and it is there");
+            self.shown_wrong(client, "E1", text);
+        }
+    }
+
+    /// What a listing said of those who wait, when it came.
+    pub(crate) fn listed(&mut self, client: u32, path: &str, listed: &[Contender]) {
+        let in_order = listed.windows(2).all(|pair| pair[0].token <= pair[1].token);
+        let invented = listed.iter().find(|it| {
+            let node = join(path, &it.name);
+            let live = self.history.live.get(&*node);
+            // One that is there has that token; one that was has gone since.
+            live.is_some_and(|live| live.czxid.0 != it.token.get())
+        });
+        if let Some(wrong) = invented.map(|it| format!("{it:?}")).or((!in_order).then(String::new))
+        {
+            let text = format!("c{client} is told of {listed:?} in {path}: {wrong}");
+            self.shown_wrong(client, "E1", text);
         }
     }
 

@@ -4,12 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 use zk_locks::{
-    AcquireError, Election, FencingToken, Kind, LatchState, LeaderLatch, Leadership, ReadError,
+    AcquireError, CheckError, Election, FencingToken, Kind, LatchState, LeaderLatch, Leadership,
+    ReadError, Status,
 };
 
 use super::{
     Over, Worker, description,
-    hold::{Hold, Holding, hold_and_release},
+    hold::{Hold, Holding, hold, release},
     take::{Takes, Waiting, attempt, name},
     unless_ended,
 };
@@ -46,15 +47,37 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
 async fn campaign(worker: &mut Worker, site: Site, campaign: Campaign) -> Result<(), AcquireError> {
     let Some(lead) = attempt(worker, site, &campaign).await? else { return Ok(()) };
     if worker.rng.one_in(2) {
-        let proclaimed = lead.proclaim(&description(worker).into_bytes()).await;
-        worker.ctx.count(match proclaimed {
-            Ok(_) => "proclamations",
-            Err(_) => "proclamations not confirmed",
-        });
+        proclaim(worker, &lead).await;
     }
     let terms = Hold::alone(worker, site, "granted: leads by campaigns");
-    hold_and_release(worker, terms, lead).await;
+    let Some(lead) = hold(worker, terms, lead).await else { return Ok(()) };
+    if matches!(lead.status(), Status::Lost(_)) {
+        proclaim(worker, &lead).await;
+    }
+    release(worker, lead).await;
     Ok(())
+}
+
+/// Says something else than before, which is what is read then, unless the lead is lost.
+async fn proclaim(worker: &mut Worker, lead: &Leadership) {
+    let words = format!("{} {}", description(worker), worker.rng.next()).into_bytes();
+    let is_lost = matches!(lead.status(), Status::Lost(_));
+    let said = lead.proclaim(&words).await;
+    worker.ctx.count(match said {
+        Ok(_) => "proclamations",
+        Err(CheckError::Lost(_)) => "proclamations without a lead",
+        Err(_) => "proclamations not confirmed",
+    });
+    let read = worker.client.get(lead.path()).await.ok().map(|(read, _)| read == words);
+    let fits = match said {
+        // It cannot be read without a connection, nor when it is gone.
+        Ok(_) => !is_lost && read.is_none_or(|is_read| is_read),
+        Err(_) => !is_lost || read != Some(true),
+    };
+    if !fits {
+        let text = format!("proclaims while lost is {is_lost}: {said:?}, reads it: {read:?}");
+        worker.shown_wrong("S9", &text);
+    }
 }
 
 /// Leads for a while as long as it leads, and perhaps once more if it has lost the lead meanwhile.
@@ -62,6 +85,8 @@ async fn latch(worker: &mut Worker, site: Site, election: &Election) -> Result<(
     let latch = Arc::new(election.latch(b"a latch"));
     for _ in 0..2 {
         worker.ctx.count("attempts");
+        let Worker { ctx, client, drawn, .. } = &*worker;
+        let asker = ctx.check().wants(ctx.number, client.session(), site, *drawn);
         let patience = worker.rng.scaled(1_000, 60_000);
         let leads = {
             let mut waiting = Waiting::new(&worker.ctx, site);
@@ -73,10 +98,22 @@ async fn latch(worker: &mut Worker, site: Site, election: &Election) -> Result<(
             waiting.granted = matches!(leads, Some(Ok(_)));
             leads
         };
-        let Some(token) = leads.transpose().inspect_err(|error| worker.ctx.count(name(error)))?
-        else {
-            break;
-        };
+        if let Some(Err(error)) = &leads {
+            worker.ctx.count(name(error));
+            // Whatever else it meets, it stands again.
+            let ends = matches!(
+                error,
+                AcquireError::SessionEnded(_)
+                    | AcquireError::Rejected(_)
+                    | AcquireError::QueueFull { .. }
+                    | AcquireError::PathMissing { .. }
+            );
+            worker.ctx.check().refused(&asker, error);
+            if !ends {
+                worker.shown_wrong("E1", &format!("has a latch that has ended: {error}"));
+            }
+        }
+        let Some(token) = leads.transpose()? else { break };
         let terms = Hold::alone(worker, site, "granted: leads by latches");
         let claim = Arc::new(Latched { latch: latch.clone(), token });
         let holding = Holding::begin(worker, &terms, claim);

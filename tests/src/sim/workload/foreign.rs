@@ -14,9 +14,7 @@ const PATH: &str = "/meddled/lock";
 
 pub(super) async fn work(mut worker: Worker) {
     let mixed = worker.ctx.options.is_mixed();
-    if mixed {
-        worker.ctx.check().meddlers.push(worker.client.session());
-    }
+    worker.ctx.check().meddlers.push(worker.client.session());
     loop {
         let pause = worker.rng.scaled(50, 20_000);
         if !worker.think(pause).await {
@@ -97,6 +95,7 @@ async fn meddle(worker: &mut Worker) -> Result<(), Over> {
 async fn evict(worker: &mut Worker) -> Result<(), Over> {
     let queue = Queue::new(&worker.client, PATH);
     let Ok(contenders) = queue.contenders().await else { return Ok(()) };
+    worker.ctx.check().listed(worker.ctx.number, PATH, &contenders);
     let Some(contender) = contenders.get(worker.rng.index(contenders.len())) else { return Ok(()) };
     worker.ctx.cluster.state().hit(Fault::Meddle);
     let evicted = queue.evict(contender).await;

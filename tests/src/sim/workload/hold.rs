@@ -90,9 +90,14 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
             matches!(grip.status(), Status::Lost(_))
         }
         1 => {
-            let checked = grip.check().await.is_err();
+            let node = grip.path().map(|path| (path.to_owned(), ctx.check().is_there(path)));
+            let checked = grip.check().await;
+            if let (Ok(()), Some((path, false))) = (&checked, node) {
+                let text = format!("c{} is told that it holds {path}, which is gone", ctx.number);
+                ctx.check().shown_wrong(ctx.number, "E1", text);
+            }
             pass(time).await;
-            checked && matches!(grip.status(), Status::Lost(_))
+            checked.is_err() && matches!(grip.status(), Status::Lost(_))
         }
         _ => {
             let stalled = ctx.stalled();
@@ -107,7 +112,7 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
     match grip.status() {
         // What it went on from may have been held for long.
         Status::Lost(why) => {
-            let held = (hold.came == Came::InTurn).then_some(ctx.now() - taken);
+            let held = taken.filter(|_| hold.came == Came::InTurn).map(|taken| ctx.now() - taken);
             ctx.check().lost(ctx.number, &client.session(), why, hold.drawn, held);
         }
         _ => ctx.check().kept(ctx.number, hold.drawn, held, stalled),
@@ -160,13 +165,18 @@ pub(super) async fn hold_all(
 
 /// Gives something back in one of the ways there are.
 pub(super) async fn release<G: Grip>(worker: &mut Worker, grip: G) {
-    let Worker { ctx, rng, .. } = worker;
+    let Worker { ctx, rng, drawn, .. } = worker;
     ctx.cluster.note(Actor::Client(ctx.number), "releases", grip.token().get() as u64);
+    // A cohort keeps its node.
+    let node = drawn.and(grip.path().map(|path| (path.to_owned(), grip.token())));
     match rng.below(10) {
         0 => drop(grip),
         1 => drop(grip.release()),
         _ => {
             let released = grip.release().await;
+            if let (Ok(()), Some((path, token))) = (&released, node) {
+                ctx.check().released(ctx.number, &path, token);
+            }
             ctx.count(if released.is_ok() { "releases" } else { "releases not confirmed" });
         }
     }

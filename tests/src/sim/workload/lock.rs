@@ -1,15 +1,19 @@
 //! Locks that one holds alone: exclusive ones, whose waiters watch one or all, those without a queue, and those
 //! that are semaphores of one permit.
 
-use zk_locks::{AcquireError, Guard, Lock, Semaphore, SimpleLock, Ticket};
+use zk_locks::{AcquireError, Guard, Lock, Semaphore, SimpleLock};
 
 use super::{
-    Drawn, MEDDLED, Over, Worker,
+    ClientContext, Drawn, MEDDLED, Over, Worker,
     hold::{Hold, hold_and_release},
     take::{Takes, Waiting, attempt},
     unless_ended,
 };
-use crate::sim::{check::Grip, pass, recipe::Site};
+use crate::sim::{
+    check::{Asker, Grip},
+    pass,
+    recipe::Site,
+};
 
 pub(super) async fn lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
     let lock = worker.exclusive(Lock::builder(&worker.client, &site.path()));
@@ -78,9 +82,9 @@ async fn ticket(worker: &mut Worker, site: Site, lock: &Lock) -> Result<(), Over
         let Worker { ctx, rng, client, drawn, taken: since, .. } = &mut *worker;
         let mut waiting = Waiting::new(ctx, site);
         let asker = ctx.check().wants(ctx.number, client.session(), site, *drawn);
-        let taken = waited(lock, rng.scaled(5, 2_000)).await;
+        let taken = waited(ctx, &asker, lock, rng.scaled(5, 2_000)).await;
         waiting.granted = taken.is_ok();
-        *since = ctx.now();
+        *since = None;
         if let Err(error) = &taken {
             ctx.check().refused(&asker, error);
         }
@@ -90,25 +94,29 @@ async fn ticket(worker: &mut Worker, site: Site, lock: &Lock) -> Result<(), Over
     keep(worker, hold, taken).await
 }
 
-async fn waited(lock: &Lock, pause: u64) -> Result<Guard, AcquireError> {
+async fn waited(
+    ctx: &ClientContext,
+    asker: &Asker,
+    lock: &Lock,
+    pause: u64,
+) -> Result<Guard, AcquireError> {
     let mut ticket = lock.enqueue().await?;
-    let taken = waited_for(&mut ticket, pause).await;
+    let taken = loop {
+        tokio::select! {
+            biased;
+            guard = ticket.wait() => break guard,
+            () = pass(pause) => {
+                ctx.check().is_behind(asker, ticket.ahead());
+                if let Some(taken) = ticket.try_wait().await.transpose() {
+                    break taken;
+                }
+            }
+        }
+    };
     // It is used up then, in one way or the other.
     match ticket.try_wait().await {
         Err(AcquireError::Used) => taken,
         other => Err(other.err().unwrap_or(AcquireError::NoDowngrade)),
-    }
-}
-
-async fn waited_for(ticket: &mut Ticket, pause: u64) -> Result<Guard, AcquireError> {
-    loop {
-        tokio::select! {
-            biased;
-            guard = ticket.wait() => return guard,
-            () = pass(pause) => if let Some(guard) = ticket.try_wait().await? {
-                return Ok(guard);
-            },
-        }
     }
 }
 

@@ -105,8 +105,8 @@ pub(crate) struct Worker {
     pub(crate) rng: Rng,
     /// The settings of the recipe in use, if these are known.
     drawn: Option<Drawn>,
-    /// When something was taken last.
-    taken: u64,
+    /// When something was taken last, unless the process stood still meanwhile.
+    taken: Option<u64>,
     /// The cohorts of this session.
     cohorts: Arc<Mutex<BTreeMap<Site, CohortLock>>>,
     stop: watch::Receiver<Stop>,
@@ -195,7 +195,7 @@ impl Worker {
             client,
             rng,
             drawn: *drawn,
-            taken: 0,
+            taken: None,
             cohorts,
             stop: stop.clone(),
             done: done.clone(),
@@ -244,7 +244,7 @@ pub(crate) fn start(ctx: &ClientContext, client: &Client, rng: &Rng) -> Workers 
         client: client.clone(),
         rng: rng.fork(part),
         drawn: None,
-        taken: 0,
+        taken: None,
         cohorts: Arc::clone(&cohorts),
         stop: stopped.clone(),
         done: done.clone(),

@@ -123,7 +123,7 @@ pub(super) async fn attempt<T: Takes>(
         _ => lock.take().await.map(Some),
     };
     waiting.granted = matches!(outcome, Ok(Some(_)));
-    *taken = ctx.now();
+    *taken = (ctx.stalled() == stalled).then(|| ctx.now());
     if let Err(error) = &outcome {
         ctx.count(name(error));
         ctx.check().refused(&asker, error);

@@ -63,11 +63,11 @@ impl Watcher {
         let Self { worker, armed, streams, .. } = self;
         for stream in &mut *streams {
             let goes_on = stream.goes_on();
-            match stream.missed(path, stat) {
-                Some(known) if goes_on => {
-                    let text = format!(
-                        "finds {path}: {stat:?}, in a stream without an event after {known:?}"
-                    );
+            let now = worker.ctx.now();
+            stream.found(path, stat, now);
+            match stream.missed(now) {
+                Some((path, known)) if goes_on => {
+                    let text = format!("is not told of {path} by a stream since {known:?}");
                     worker.shown_wrong("W1", &text);
                 }
                 _ => worker.ctx.count("reads beside streams"),

@@ -156,7 +156,8 @@ impl Watches {
             watch = watch.capacity(self.watcher.rng.scaled(1, 8) as usize);
         }
         if let Some(stream) = unless_over(watch.await)? {
-            self.watcher.follow(Streamed::new(stream, recursive));
+            let streamed = Streamed::new(&mut self.watcher, stream, recursive);
+            self.watcher.follow(streamed);
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ mod writes;
 
 use std::fmt;
 
-use zk_client::{Acl, AclList, Client, Error, ReadError, Rejection, SessionId, WriteError};
+use zk_client::{Acl, AclList, Client, Error, ReadError, Rejection, WriteError};
 use zk_proto::path::join;
 
 use self::model::Model;
@@ -27,7 +27,6 @@ const CHILDREN: u64 = 2;
 
 struct Errands {
     worker: Worker,
-    session: SessionId,
     /// The name of the node above all of them.
     name: String,
     /// What there is; `None` as long as that is not certain.
@@ -50,7 +49,7 @@ pub(super) async fn work(worker: Worker) {
     let session = worker.client.session().id();
     // A session's own: what one before has asked for on a connection that it has left may still reach a server.
     let name = format!("c{}-{session}", worker.ctx.number);
-    let mut errands = Errands { worker, session, name, there: None };
+    let mut errands = Errands { worker, name, there: None };
     loop {
         let pause = errands.worker.rng.scaled(20, 10_000);
         if !errands.worker.think(pause).await || errands.step().await.is_err() {

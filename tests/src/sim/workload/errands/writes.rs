@@ -37,12 +37,12 @@ impl Errands {
         (0..len).map(|_| rng.below(256) as u8).collect()
     }
 
-    /// No version, the present one, or another.
+    /// No version, the current one, or another.
     fn version(&mut self, path: &str) -> Option<i32> {
         let node = self.there.as_ref().and_then(|there| there.node(path).ok());
-        let (other, present) = node.map_or((0, 1), |node| node.versions());
+        let (other, current) = node.map_or((0, 1), |node| node.versions());
         match self.worker.rng.below(4) {
-            0 => Some(present),
+            0 => Some(current),
             1 if self.worker.rng.one_in(2) => Some(other),
             _ => None,
         }
@@ -253,10 +253,10 @@ impl Errands {
     pub(super) async fn permit(&mut self) -> Result<(), Over> {
         let (path, view) = (self.any(), self.view());
         let Some(mut next) = self.there.clone() else { return Ok(()) };
-        let present = next.node(&path).map_or(0, |node| node.aversion());
+        let current = next.node(&path).map_or(0, |node| node.aversion());
         let version = match self.worker.rng.below(3) {
-            0 => Some(present),
-            1 => Some(present + 1),
+            0 => Some(current),
+            1 => Some(current + 1),
             _ => None,
         };
         let expected = next.permit(&path, version);
