@@ -130,9 +130,11 @@ impl Checker {
         let path = site.path();
         let there = self.history.children(&path).filter(|(_, live)| live.owner.0 != 0).count();
         let comings = self.reasons.comings.get(&*path);
-        let own = comings.and_then(|all| all.get(&session)).copied().unwrap_or_default();
-        let all = comings.map_or(0, |all| all.values().fold(0, |all, some| all + some));
-        (there, own, all - own)
+        let (mut own, mut others) = (0, 0);
+        for (owner, came) in comings.into_iter().flatten() {
+            *(if *owner == session { &mut own } else { &mut others }) += came;
+        }
+        (there, own, others)
     }
 
     /// How much a client's clock may be wrong by in a time, in milliseconds.
@@ -253,7 +255,8 @@ impl Checker {
             // One that is there has that token; one that was has gone since.
             live.is_some_and(|live| live.czxid.0 != it.token.get())
         });
-        if let Some(wrong) = invented.map(|it| format!("{it:?}")).or((!in_order).then(String::new))
+        if let Some(wrong) =
+            invented.map(|it| format!("{it:?}")).or_else(|| (!in_order).then(String::new))
         {
             let text = format!("c{client} is told of {listed:?} in {path}: {wrong}");
             self.shown_wrong(client, "E1", text);

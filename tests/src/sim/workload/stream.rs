@@ -84,7 +84,7 @@ impl Streamed {
 
     /// Takes in what has come, and says whether more may.
     pub(super) fn goes_on(&mut self) -> bool {
-        let goes_on = loop {
+        loop {
             let item = match self.reader.next() {
                 Ok(item) => item,
                 Err(goes_on) => break goes_on,
@@ -99,8 +99,7 @@ impl Streamed {
                     self.gap = true;
                 }
             }
-        };
-        goes_on
+        }
     }
 
     /// A node that has changed without an event, and what was known of it. A task that waits may need a moment.

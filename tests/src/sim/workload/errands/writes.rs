@@ -108,7 +108,10 @@ impl Errands {
             Change::Set { path, data, version } => {
                 let absolute = view.path(path);
                 let set = client.set(&absolute, data);
-                let set = version.map_or(set.clone(), |version| set.version(version));
+                let set = match version {
+                    Some(version) => set.version(*version),
+                    None => set,
+                };
                 if let Some(stat) = self.settle(what, &expected, next, set.await)? {
                     self.stat("a write", path, &stat);
                 }
@@ -116,7 +119,10 @@ impl Errands {
             Change::Delete { path, version } => {
                 let path = view.path(path);
                 let delete = client.delete(&path);
-                let delete = version.map_or(delete.clone(), |version| delete.version(version));
+                let delete = match version {
+                    Some(version) => delete.version(*version),
+                    None => delete,
+                };
                 self.settle(what, &expected, next, delete.await)?;
             }
             // There is none by itself.
@@ -263,7 +269,10 @@ impl Errands {
         let list = self.worker.rng.pick(&lists()).clone();
         let absolute = view.path(&path);
         let set = view.client.set_acl(&absolute, &list);
-        let set = version.map_or(set.clone(), |version| set.version(version));
+        let set = match version {
+            Some(version) => set.version(version),
+            None => set,
+        };
         let what = format!("permissions of {path} at {version:?}");
         let Some(stat) = self.settle(what, &expected, Some(next), set.await)? else {
             return Ok(());
