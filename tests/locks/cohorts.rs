@@ -1,8 +1,7 @@
 //! Cohorts: how the lock is handed over, for how long, and at what cost.
 
 use std::{
-    future::Future,
-    future::pending,
+    future::{Future, pending},
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},

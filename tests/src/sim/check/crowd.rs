@@ -9,7 +9,7 @@ use zk_testkit::server::{Committed, Stamp, Txn};
 
 use super::{Checker, reasons::Reasons};
 use crate::{
-    history::{Change, History, Live, What},
+    history::{Change, History, Live, What, guid},
     sim::{
         recipe::{PARTICIPANTS, PERMITS, Recipe, Site},
         workload::{ERRANDS, KEPT, MEDDLED},
@@ -171,7 +171,10 @@ impl Checker {
             // By the name that a session has now: a read-only server has given it another one before.
             let by_meddler = self.meddlers.iter().any(|session| session.id() == by);
             if by_meddler {
-                self.robbed.insert(owner, self.now);
+                // Of nodes with ids no one else's is taken for them.
+                if guid(&path).is_none() {
+                    self.robbed.insert(owner, self.now);
+                }
                 continue;
             }
             // A simple lock's holder looks at its node, and deletes it then: if it was taken from it in between, so is

@@ -102,9 +102,9 @@ fn is_over(session: &Session) -> bool {
     matches!(session.state(), SessionState::Closing | SessionState::Ended(_))
 }
 
-/// Its end may become known at this moment.
-fn is_apart(session: &Session) -> bool {
-    session.state() == SessionState::Disconnected
+/// The same, or its end may become known at this moment.
+fn may_be_over(session: &Session) -> bool {
+    is_over(session) || session.state() == SessionState::Disconnected
 }
 
 impl Asker {
@@ -150,7 +150,7 @@ impl Checker {
                 let drift = within.map_or(0, |within| self.drift(*client, within));
                 asker.waits_long_enough(self.now, drift)
             }
-            AcquireError::SessionEnded(_) => is_over(session) || is_apart(session),
+            AcquireError::SessionEnded(_) => may_be_over(session),
             AcquireError::LeaseRanOut => true,
             AcquireError::NodeDeleted => self.may_have_lost_a_node(session),
             // Another task of a cohort held it.
@@ -176,7 +176,7 @@ impl Checker {
     pub(crate) fn not_free(&mut self, asker: &Asker) {
         let is_queue =
             matches!(asker.site.recipe, Recipe::Lock | Recipe::HerdLock | Recipe::RwLock);
-        let rotates = asker.drawn.as_ref().is_none_or(|drawn| drawn.rotates);
+        let rotates = asker.drawn.is_none_or(|drawn| drawn.rotates);
         // Other members may be behind, and list who has gone.
         if !is_queue || rotates || self.options.members > 1 {
             return;
@@ -201,7 +201,7 @@ impl Checker {
         held: Option<u64>,
     ) {
         let is_true = match lost {
-            Lost::SessionEnded(_) => is_over(session) || is_apart(session),
+            Lost::SessionEnded(_) => may_be_over(session),
             Lost::NodeDeleted => self.may_have_lost_a_node(session),
             Lost::HeldTooLong => drawn.is_none_or(|drawn| {
                 drawn.release_after.is_some_and(|limit| {

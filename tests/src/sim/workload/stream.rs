@@ -85,19 +85,15 @@ impl Streamed {
     /// Takes in what has come, and says whether more may.
     pub(super) fn goes_on(&mut self) -> bool {
         loop {
-            let item = match self.reader.next() {
-                Ok(item) => item,
-                Err(goes_on) => break goes_on,
-            };
-
-            match item {
-                WatchItem::Event(event) => *self.events.entry(event.path).or_default() += 1,
+            match self.reader.next() {
+                Ok(WatchItem::Event(event)) => *self.events.entry(event.path).or_default() += 1,
                 // Any of them may have changed.
-                _ => {
+                Ok(_) => {
                     self.known.clear();
                     self.suspects.clear();
                     self.gap = true;
                 }
+                Err(goes_on) => return goes_on,
             }
         }
     }
