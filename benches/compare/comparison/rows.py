@@ -43,6 +43,10 @@ def spaced(count):
 REQUESTS = [name for name in ALL if name != "curator"]
 SESSIONS = [name for name in ALL if name != "null-tokio"]
 LOCKS = ["null", "null-tokio", "ours", "kezhuw", "go", "curator", "kazoo"]
+# Those that can be asked to wait: kezhuw's guard is given back by dropping it.
+AWAITED = [name for name in LOCKS if name != "kezhuw"]
+# Those that connect before they send: zookeeper-async writes its first request behind the handshake, without an answer.
+GREETERS = [name for name in ALL if name not in ("null-tokio", "zookeeper-async")]
 # The floor of these is on tokio in any case.
 HAND_OFFS = [name for name in LOCKS if name != "null-tokio"]
 # The driver of the others has one lock.
@@ -100,7 +104,7 @@ def requests():
 
 def locks():
     for server in ("3.8", "3.9"):
-        yield Row(f"lock-{server}", f"{server}: lock and unlock, awaited", server, ["lock"], LOCKS, is_close=True)
+        yield Row(f"lock-{server}", f"{server}: lock and unlock, awaited", server, ["lock"], AWAITED, is_close=True)
         yield Row(f"lock-unawaited-{server}", f"{server}: lock and unlock, not awaited", server, ["lock", "--unawaited"], LOCKS[:4], is_close=True)
         for count in (2, 16, 64):
             yield Row(f"hand-off-{count}-{server}", f"{server}: hand-offs, {count} contenders, not awaited", server,
@@ -125,11 +129,11 @@ def ensemble():
 
 def sessions():
     for server in ("3.8", "3.9"):
-        yield Row(f"connect-{server}", f"{server}: connect to first reply", server, ["connect"], SESSIONS, "p50_us", min, is_close=True)
+        yield Row(f"connect-{server}", f"{server}: connect to first reply", server, ["connect"], GREETERS, "p50_us", min, is_close=True)
     for count, clients in ((1, OURS), (1_000, SESSIONS), (10_000, OURS)):
-        # Long enough for a ping or two.
+        # Long enough for a ping of each: there are clients that let two thirds of the 10 s pass.
         yield Row(f"idle-{count}", f"{spaced(count)} idle session{'s' * (count > 1)}", "instant", at_once("idle", count), clients,
-                  "resident_kib_grown", min, longer=4, counted=True)
+                  "resident_kib_grown", min, longer=12, counted=True)
 
 
 def ours_alone():
@@ -153,8 +157,8 @@ def ours_alone():
         for shape, more in (("flat", []), ("tree", ["--children", "10"])):
             yield Row(f"cache-{shape}-{count}", f"3.9: a cache of {title} nodes, {'ten children each' if more else 'all below one'}",
                       f"3.9/cache-{shape}-{count}",
-                      at_once("cache", count, "--payload", "100", *more), CACHES if count < max(NODES) else OURS,
-                      rounds=3 if count < 100_000 else 1, patience=1800, counted=True)
+                      at_once("cache", count, "--payload", "100", *more), CACHES if count < max(NODES) else CACHES[:2],
+                      rounds=3, patience=1800, counted=True)
     for cohorts in (1, 2):
         yield Row(f"cohort-{cohorts}", f"3.9: 64 tasks in {cohorts} cohort{'s' * (cohorts > 1)}", "3.9",
                   at_once("cohort", 64, "--sessions", str(cohorts)), OURS)
