@@ -37,7 +37,7 @@ def about(records):
     yield ("* client pinned to one core, server to the other, unless it says otherwise; medians of "
            f"{', or of '.join(each(records, 'rounds'))}")
     yield "* real servers: `forceSync=no`, data on a RAM disk, `nio.numWorkerThreads=0` unless it says otherwise"
-    yield (f"* ratios of aims: median, least and most of the rounds; {MORE} more rounds of null and ours where a few percent matter")
+    yield (f"* ratios, round by round: the median, and of aims the least and the most; {MORE} more rounds of null and ours where a few percent matter")
     yield "* null writes requests that were encoded once and counts replies: the upper bound. null-tokio does that on tokio"
     yield "* " + "; ".join(f"{name}: {version}" for name, version in VERSIONS.items() if name != "ours")
     if loads[-1] > BUSY:
