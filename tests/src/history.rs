@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use zk_proto::{SessionId, Zxid, path::parent};
+use zk_proto::{SessionId, Stat, Zxid, path::parent};
 use zk_testkit::server::{Committed, NodeKind, Txn};
 
 /// A change of one node.
@@ -18,8 +18,16 @@ pub(crate) enum What {
     Written(Node),
     /// A node of this session, or of none.
     Deleted(SessionId),
-    /// A child came or went.
-    Children,
+    /// A child came or went, and these are they now.
+    Children(Family),
+}
+
+/// The children of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Family {
+    count: i32,
+    /// How often one has come or gone.
+    version: i32,
 }
 
 /// What a node is after a change.
@@ -36,6 +44,7 @@ pub(crate) struct Node {
 pub(crate) struct Live {
     pub(crate) czxid: Zxid,
     pub(crate) owner: SessionId,
+    family: Family,
 }
 
 /// History, as far as it was read.
@@ -69,7 +78,14 @@ impl What {
     const fn node(self) -> Option<Node> {
         match self {
             Self::Created(node) | Self::Written(node) => Some(node),
-            Self::Deleted(_) | Self::Children => None,
+            Self::Deleted(_) | Self::Children(_) => None,
+        }
+    }
+
+    const fn family(self) -> Option<Family> {
+        match self {
+            Self::Children(family) => Some(family),
+            Self::Created(_) | Self::Written(_) | Self::Deleted(_) => None,
         }
     }
 }
@@ -103,7 +119,8 @@ impl History {
                 if owner.0 != 0 {
                     self.owned.entry(owner).or_default().insert(path.clone());
                 }
-                self.live.insert(path.clone(), Live { czxid: zxid, owner });
+                self.live
+                    .insert(path.clone(), Live { czxid: zxid, owner, family: Family::default() });
                 let node = Node { data: digest(data.as_deref()), version: 0, owner };
                 self.changed(zxid, path, What::Created(node), data.as_deref(), see);
             }
@@ -152,12 +169,22 @@ impl History {
             return;
         }
         let parent = parent(path).unwrap_or("/");
-        see(zxid, parent, What::Children, None);
-        let change = Change { zxid, what: What::Children };
+        let what = What::Children(self.family_with(parent, what));
+        see(zxid, parent, what, None);
+        let change = Change { zxid, what };
         match self.changes.get_mut(parent) {
             Some(changes) => changes.push(change),
             None => drop(self.changes.insert(parent.into(), vec![change])),
         }
+    }
+
+    /// A node's children, once one of them has come or gone.
+    fn family_with(&mut self, parent: &str, child: What) -> Family {
+        // There is no record of what a new ensemble has.
+        let Some(live) = self.live.get_mut(parent) else { return Family::default() };
+        live.family.count += if matches!(child, What::Deleted(_)) { -1 } else { 1 };
+        live.family.version += 1;
+        live.family
     }
 
     /// The changes of a node after a transaction.
@@ -175,10 +202,40 @@ impl History {
             .any(|it| (it.data, it.version) == (data, version))
     }
 
+    /// Whether a node had this metadata at any moment, but for its times and what its data are.
+    pub(crate) fn had(&self, path: &str, stat: &Stat) -> bool {
+        let Some(changes) = self.changes.get(path) else { return false };
+        let until = |zxid: Zxid| &changes[..changes.partition_point(|change| change.zxid <= zxid)];
+        let is_own = |change: &&Change| change.what.family().is_none();
+        let written = until(stat.mzxid);
+        let Some(node) = written.iter().rfind(is_own).and_then(|change| change.what.node()) else {
+            return false;
+        };
+        let is_birth = |change: &&Change| matches!(change.what, What::Created(_));
+        let birth = written.iter().rfind(is_birth).map(|change| change.zxid);
+        let grown = until(stat.pzxid);
+        let mut last = grown.iter().rev().take_while(|change| change.zxid == stat.pzxid);
+        let family = match last.find_map(|change| change.what.family()) {
+            None if stat.pzxid == stat.czxid => Family::default(),
+            None => return false,
+            Some(family) => family,
+        };
+        // It was so from the later of the two until the next change of the other kind.
+        let rewritten = changes[written.len()..].iter().find(is_own);
+        let grown_on = changes[grown.len()..].iter().find(|change| !is_own(change));
+        birth == Some(stat.czxid)
+            && stat.pzxid >= stat.czxid
+            && (family.count, family.version) == (stat.num_children, stat.cversion)
+            && node.version == stat.version
+            && (node.owner == SessionId(0) || node.owner == stat.ephemeral_owner)
+            && rewritten.is_none_or(|change| change.zxid > stat.pzxid)
+            && grown_on.is_none_or(|change| change.zxid > stat.mzxid)
+    }
+
     /// What has become last of a node itself, if anything has.
     pub(crate) fn last_of(&self, path: &str) -> Option<Change> {
         let changes = self.changes_after(path, Zxid(0));
-        changes.iter().rfind(|change| change.what != What::Children).copied()
+        changes.iter().rfind(|change| change.what.family().is_none()).copied()
     }
 
     /// The nodes at a path and below that have changed, and what has become last of each.
@@ -192,7 +249,7 @@ impl History {
     pub(crate) fn at(&self, path: &str, zxid: Zxid) -> Option<(Zxid, Node)> {
         let changes = self.changes.get(path)?;
         let before = &changes[..changes.partition_point(|change| change.zxid <= zxid)];
-        let last = before.iter().rfind(|change| change.what != What::Children)?;
+        let last = before.iter().rfind(|change| change.what.family().is_none())?;
         Some((last.zxid, last.what.node()?))
     }
 
@@ -210,7 +267,7 @@ impl History {
     /// The names of the children of a node as of a transaction, in order.
     pub(crate) fn children_at(&self, path: &str, zxid: Zxid) -> Vec<&str> {
         let later = self.changes_after(path, zxid);
-        if later.iter().all(|change| change.what != What::Children) {
+        if later.iter().all(|change| change.what.family().is_none()) {
             return self.children(path).map(|(name, _)| name).collect();
         }
         // A client sees the past.

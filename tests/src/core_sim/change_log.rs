@@ -44,7 +44,7 @@ impl ChangeLog {
                 What::Created(_) => EventType::NODE_CREATED,
                 What::Written(_) => EventType::NODE_DATA_CHANGED,
                 What::Deleted(_) => EventType::NODE_DELETED,
-                What::Children => EventType::NODE_CHILDREN_CHANGED,
+                What::Children(_) => EventType::NODE_CHILDREN_CHANGED,
             };
             changes.push(Change { zxid, kind, path: path.into() });
             if let Some(mark) = data.and_then(mark_of) {

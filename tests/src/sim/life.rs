@@ -32,7 +32,7 @@ pub(super) async fn live(mut ctx: ClientContext, mut rng: Rng) {
 }
 
 /// The fewest requests that a session has at once.
-pub(super) const REQUESTS_MIN: u64 = 16;
+pub(super) const REQUESTS_MIN: u64 = 1;
 
 /// How a client connects, within so many milliseconds.
 pub(super) fn options(ctx: &ClientContext, rng: &mut Rng, deadline: u64) -> ConnectOptions {

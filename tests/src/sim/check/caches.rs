@@ -74,8 +74,11 @@ impl Checker {
                 None => return false,
             },
         };
+        let fits = !copied.with_data || usize::try_from(stat.data_length) == Ok(data.len());
         copied.scope.has(copied.root, path)
+            && fits
             && self.history.is_made_at(path, stat.mzxid, known, stat.version)
+            && self.history.had(path, stat)
     }
 
     /// A change that it must have heard of by now, and has not.

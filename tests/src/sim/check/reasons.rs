@@ -263,6 +263,22 @@ impl Checker {
         }
     }
 
+    /// Those who hold permits were listed for one of them.
+    pub(crate) fn is_listed(
+        &mut self,
+        client: u32,
+        path: &str,
+        token: FencingToken,
+        listed: &[Contender],
+    ) {
+        let holds = self.history.children(path).any(|(_, live)| live.czxid.0 == token.get());
+        if holds && !listed.iter().any(|it| it.token == token) {
+            let text = format!("c{client} holds {token} in {path}, and is told of {listed:?}");
+            self.shown_wrong(client, "E1", text);
+        }
+        self.listed(client, path, listed);
+    }
+
     /// Others have taken a node of it away, or its session is over and it does not know yet.
     fn may_have_lost_a_node(&self, session: &Session) -> bool {
         let id = session.id();

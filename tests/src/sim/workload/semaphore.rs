@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use zk_locks::{AcquireError, Guards, Rejection, Semaphore};
+use zk_locks::{AcquireError, FencingToken, Guards, Rejection, Semaphore};
+use zk_proto::path::join;
 
 use super::{
     Over, Worker,
@@ -63,6 +64,9 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
         true => several(worker, terms, Several(semaphore)).await,
         false => match attempt(worker, site, &semaphore).await {
             Ok(Some(guard)) => {
+                if worker.rng.one_in(4) {
+                    look(worker, site, &semaphore, guard.token()).await;
+                }
                 hold_and_release(worker, terms, guard).await;
                 Ok(())
             }
@@ -81,6 +85,14 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
         }
         _ => Ok(()),
     }
+}
+
+/// A holder asks who they are.
+async fn look(worker: &Worker, site: Site, semaphore: &Semaphore, token: FencingToken) {
+    let Ok(holders) = semaphore.holders().await else { return };
+    let ctx = &worker.ctx;
+    ctx.count("holders of permits listed");
+    ctx.check().is_listed(ctx.number, &join(&site.path(), "leases"), token, &holders);
 }
 
 /// Now there are others, several times in a row.

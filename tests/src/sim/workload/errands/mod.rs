@@ -4,15 +4,17 @@
 //! | module | concern |
 //! |---|---|
 //! | `model` | what there is, and what servers say to each change of it |
-//! | `writes`, `reads` | requests, and what has to come of them |
+//! | `writes`, `together`, `watched`, `reads` | requests, and what has to come of them |
 
 mod model;
 mod reads;
+mod together;
+mod watched;
 mod writes;
 
 use std::fmt;
 
-use zk_client::{Acl, AclList, Client, Error, ReadError, Rejection, WriteError};
+use zk_client::{Acl, AclList, Cause, Client, Error, ReadError, Rejection, WriteError};
 use zk_proto::path::join;
 
 use self::model::Model;
@@ -39,7 +41,7 @@ struct View {
     above: String,
 }
 
-/// Lists of permissions that allow everything.
+/// Lists of permissions that allow everything; the first one is the client's own.
 fn lists() -> [AclList; 2] {
     let open = Acl::open_unsafe();
     [AclList::from_iter([open.clone()]), AclList::from_iter([open, Acl::world_readable()])]
@@ -74,7 +76,7 @@ impl Errands {
         if self.there.is_none() {
             return self.begin_anew().await;
         }
-        match self.worker.rng.below(20) {
+        match self.worker.rng.below(22) {
             0 => self.begin_anew().await,
             1..=6 => self.change().await,
             7 => self.make_sure().await,
@@ -86,6 +88,7 @@ impl Errands {
             14..=15 => self.read().await,
             16..=17 => self.read_together().await,
             18 => self.count().await,
+            19..=20 => self.change_watched().await,
             _ => self.ask_the_server().await,
         }
     }
@@ -124,17 +127,17 @@ impl Errands {
         }
         let deleted: Result<usize, Error> = client.delete_recursive(&root).await;
         let Some(deleted) = unless_over(deleted)? else { return Ok(()) };
-        let [acl, _] = lists();
         let create = client.create(&root, b"");
+        let list = rng.below(2) as usize;
         let created = match rng.below(3) {
-            0 => create.parents().await,
-            1 => create.parents_below("/").await,
-            _ => create.parents().containers().acl(&acl).await,
+            0 => create.parents().acl(&lists()[list]).await,
+            1 => create.parents_below("/").acl(&lists()[list]).await,
+            _ => create.parents().containers().acl(&lists()[list]).await,
         };
         if let Some(known) = known.filter(|known| deleted > 1 + known.below("/")) {
             self.wrong("S5", format_args!("has deleted {deleted} nodes of {known:?}"));
         }
-        let made = self.settle("creating the root", &Ok(()), Some(Model::new()), created)?;
+        let made = self.settle("creating the root", &Ok(()), Some(Model::new(list)), created)?;
         if let Some(other) = made.filter(|made| made.path != root) {
             self.wrong("S5", format_args!("has created {} instead of {root}", other.path));
         }
@@ -181,8 +184,17 @@ impl Errands {
             Ok(found) => Ok(Some(Ok(found))),
             Err(ReadError::Rejected(Rejection::Unimplemented)) => Ok(None),
             Err(ReadError::Rejected(rejection)) => Ok(Some(Err(rejection))),
+            Err(ReadError::Unavailable(cause @ (Cause::Disconnected(_) | Cause::NotConnected))) => {
+                self.wrong("L4", format_args!("a read is not sent again: {cause}"));
+                Ok(None)
+            }
             Err(error) => unless_over(Err(error)),
         }
+    }
+
+    /// Whether servers may delete something of their own accord.
+    fn is_mortal(&self) -> bool {
+        self.there.as_ref().is_some_and(Model::is_mortal)
     }
 
     /// It is not as it should be, unless the servers have deleted something of their own accord.

@@ -8,16 +8,35 @@ use zk_proto::path::{join, parent};
 /// A change, or a condition. Paths are relative to the node above all others: `/` is itself.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    Create { path: String, data: Vec<u8>, mode: CreateMode },
-    Set { path: String, data: Vec<u8>, version: Option<i32> },
-    Delete { path: String, version: Option<i32> },
-    Check { path: String, version: Option<i32> },
+    /// With one of the lists of permissions, and, if that is said, with the parents that are missing.
+    Create {
+        path: String,
+        data: Vec<u8>,
+        mode: CreateMode,
+        list: usize,
+        above: Option<CreateMode>,
+    },
+    Set {
+        path: String,
+        data: Vec<u8>,
+        version: Option<i32>,
+    },
+    Delete {
+        path: String,
+        version: Option<i32>,
+    },
+    Check {
+        path: String,
+        version: Option<i32>,
+    },
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) data: Vec<u8>,
     mode: CreateMode,
+    /// Its permissions.
+    list: usize,
     version: i32,
     aversion: i32,
     /// How many children it has had.
@@ -31,8 +50,8 @@ pub(super) struct Model(BTreeMap<String, Node>);
 
 impl Model {
     /// A node by itself.
-    pub(super) fn new() -> Self {
-        Self(BTreeMap::from([("/".to_owned(), Node::default())]))
+    pub(super) fn new(list: usize) -> Self {
+        Self(BTreeMap::from([("/".to_owned(), Node { list, ..Node::default() })]))
     }
 
     pub(super) fn node(&self, path: &str) -> Result<&Node, Rejection> {
@@ -68,7 +87,15 @@ impl Model {
     /// Carries out a change, or nothing. Returns the path that it concerns.
     pub(super) fn apply(&mut self, change: &Change) -> Result<String, Rejection> {
         match change {
-            Change::Create { path, data, mode } => self.create(path, data, *mode),
+            Change::Create { path, data, mode, list, above } => {
+                if let Some(mode) = above {
+                    self.create_above(path, *mode, *list)?;
+                }
+                self.create(
+                    path,
+                    Node { data: data.clone(), mode: *mode, list: *list, ..Node::default() },
+                )
+            }
             Change::Set { path, data, version } => {
                 let node = self.expect(path, *version)?;
                 node.version += 1;
@@ -101,12 +128,18 @@ impl Model {
     }
 
     /// Another list of permissions.
-    pub(super) fn permit(&mut self, path: &str, version: Option<i32>) -> Result<(), Rejection> {
+    pub(super) fn permit(
+        &mut self,
+        path: &str,
+        version: Option<i32>,
+        list: usize,
+    ) -> Result<(), Rejection> {
         let node = self.0.get_mut(path).ok_or(Rejection::NoNode)?;
         if version.is_some_and(|version| version != node.aversion) {
             return Err(Rejection::BadVersion);
         }
         node.aversion += 1;
+        node.list = list;
         Ok(())
     }
 
@@ -122,9 +155,20 @@ impl Model {
         there - self.0.len()
     }
 
-    fn create(&mut self, path: &str, data: &[u8], mode: CreateMode) -> Result<String, Rejection> {
+    /// The nodes above one, as far as they are missing.
+    fn create_above(&mut self, path: &str, mode: CreateMode, list: usize) -> Result<(), Rejection> {
+        match parent(path) {
+            Some(above) if !self.0.contains_key(above) => {
+                self.create_above(above, mode, list)?;
+                self.create(above, Node { mode, list, ..Node::default() }).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn create(&mut self, path: &str, node: Node) -> Result<String, Rejection> {
         let above = parent(path).and_then(|above| self.0.get(above)).ok_or(Rejection::NoNode)?;
-        let path = match is_sequential(mode) {
+        let path = match is_sequential(node.mode) {
             true => format!("{path}{:010}", above.created),
             false => path.to_owned(),
         };
@@ -138,7 +182,7 @@ impl Model {
             above.created += 1;
             above.children += 1;
         }
-        self.0.insert(path.clone(), Node { data: data.to_vec(), mode, ..Node::default() });
+        self.0.insert(path.clone(), node);
         Ok(path)
     }
 
@@ -196,5 +240,9 @@ impl Node {
 
     pub(super) const fn aversion(&self) -> i32 {
         self.aversion
+    }
+
+    pub(super) const fn list(&self) -> usize {
+        self.list
     }
 }

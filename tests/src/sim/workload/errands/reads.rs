@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use zk_client::{ReadResult, Rejection, Stat, WatchKind};
 
-use super::{Errands, Over, unless_over};
+use super::{Errands, Over, View, lists, unless_over};
 
 /// Reads at once, at most.
 const TOGETHER_MAX: u64 = 6;
@@ -58,7 +58,7 @@ impl Errands {
         let (path, view) = (self.any(), self.view());
         let absolute = view.path(&path);
         let client = &view.client;
-        match self.worker.rng.below(4) {
+        match self.worker.rng.below(5) {
             0 => {
                 let read = client.get(&absolute).await;
                 let Some(read) = self.told(read)? else { return Ok(()) };
@@ -66,9 +66,8 @@ impl Errands {
                 self.data_of("a read", &path, read.map_err(|rejection| *rejection));
             }
             1 => {
-                let Some(found) = unless_over(client.exists(&absolute).await)? else {
-                    return Ok(());
-                };
+                let found = client.exists(&absolute).await;
+                let Some(Ok(found)) = self.told(found)? else { return Ok(()) };
                 let expected = self.there.as_ref().map(|there| there.node(&path).is_ok());
                 match found {
                     Some(stat) => self.stat("a look", &path, &stat),
@@ -78,7 +77,8 @@ impl Errands {
                     None => {}
                 }
             }
-            2 => {
+            2 => self.read_permissions(&view, &path).await?,
+            3 => {
                 let listed = client.children(&absolute).packed().await;
                 let Some(listed) = self.told(listed)? else { return Ok(()) };
                 if let Ok((_, stat)) = &listed {
@@ -93,6 +93,24 @@ impl Errands {
                 let listed = client.children(&absolute).await;
                 let Some(listed) = self.told(listed)? else { return Ok(()) };
                 self.names_of("a list", &path, listed.map(|(names, _)| names));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn read_permissions(&mut self, view: &View, path: &str) -> Result<(), Over> {
+        let read = view.client.acl(&view.path(path)).await;
+        let (Some(read), Some(there)) = (self.told(read)?, &self.there) else { return Ok(()) };
+        let lists = lists();
+        let expected = there.node(path).map(|node| &lists[node.list()]);
+        match (read, expected) {
+            (Ok((list, stat)), Ok(expected)) if list == *expected => {
+                self.stat("permissions", path, &stat);
+            }
+            (Err(told), Err(expected)) if told == expected => {}
+            (read, expected) => {
+                let text = format!("permissions of {path} are {read:?}, not {expected:?}");
+                self.surprised(format_args!("{text}"));
             }
         }
         Ok(())
