@@ -94,6 +94,17 @@ async fn help_has_the_words_of_the_shell() {
 }
 
 #[tokio::test]
+async fn node_to_begin_in_must_be_there() {
+    let world = World::new().await;
+    let server = world.server.connect_string();
+    world.run(["create", "/a", "x"]).await.ok();
+    assert_eq!(script(&server, &["/a"], "pwd\nget .\n").await.ok(), "/a\nx\n");
+    let ended = script(&server, &["/nope"], "").await;
+    assert_eq!((ended.code, &*ended.stdout), (Some(1), ""), "{ended:?}");
+    assert!(ended.stderr.starts_with("zk: /nope: no such node\n"), "{ended:?}");
+}
+
+#[tokio::test]
 async fn a_script_ends_with_its_first_failure() {
     let world = World::new().await;
     let server = world.server.connect_string();

@@ -8,6 +8,7 @@ use std::{
 
 use rustix::process::Signal;
 use tokio::runtime::Handle;
+use zk_client::path::ZkPath;
 
 use super::{
     complete::Helper,
@@ -58,7 +59,7 @@ pub(crate) async fn run(args: ShellArgs) -> Result<Exit, Failure> {
     // Before there is a session: what is wrong with the options is wrong with all lines.
     let _ = args.connect.options()?;
     let is_script = !io::stdin().is_terminal();
-    let (place, shared) = (Place::new(args.path), Shared::new(args.connect));
+    let (place, shared) = (Place::new(ZkPath::root()), Shared::new(args.connect));
     let mut reader = if is_script {
         Reader::script()
     } else {
@@ -78,13 +79,24 @@ pub(crate) async fn run(args: ShellArgs) -> Result<Exit, Failure> {
         failed: None,
         number: 0,
     };
-    let ended = shell.serve(&mut reader).await;
+    let ended = match shell.begin(args.path).await {
+        Ok(()) => shell.serve(&mut reader).await,
+        Err(failure) => Err(failure),
+    };
     reader.restore();
     shell.shared.close().await;
     ended
 }
 
 impl Shell {
+    /// Without a session as long as nothing is asked of one.
+    async fn begin(&self, path: ZkPath) -> Result<(), Failure> {
+        if path == self.place.path() {
+            return Ok(());
+        }
+        self.enter(path).await.map(drop)
+    }
+
     async fn serve(&mut self, reader: &mut Reader) -> Result<Exit, Failure> {
         loop {
             let prompt = format!("zk:{}> ", printable(&self.place.path()));
@@ -168,7 +180,7 @@ impl Shell {
     }
 
     /// A node that is there, so that a mistake is noticed here and not with the next command.
-    async fn enter(&self, path: zk_client::path::ZkPath) -> Result<Exit, Failure> {
+    async fn enter(&self, path: ZkPath) -> Result<Exit, Failure> {
         let client = self.shared.client().await;
         if let Some(loss) = self.shared.loss() {
             complain(&loss);
