@@ -113,7 +113,7 @@ def locks():
             for words, more in (("awaited", []), ("not awaited", ["--unawaited"])):
                 yield Row(f"{key}{'-unawaited' if more else ''}-{server}", f"{server}: {title}, {words}", server,
                           at_once("many-locks", count, "--sessions", str(sessions), "--locks", str(locks), *more),
-                          MANY_LOCKERS, is_close=True)
+                          [name for name in MANY_LOCKERS if more or name in AWAITED], is_close=True)
 
 
 def ensemble():
@@ -122,8 +122,8 @@ def ensemble():
     for key, title, task in (("get-256", "get, 256 in flight", at_once("get", 256)), ("set-256", "set, 256 in flight", at_once("set", 256)),
                              ("lock", "lock and unlock, awaited", ["lock"]),
                              ("hand-off-16", "hand-offs, 16 contenders, not awaited", at_once("hand-off", 16, "--unawaited"))):
-        others = ["java"] if task[0] in ("get", "set") else ["curator"]
-        yield Row(f"{key}-{server}", f"3.9, ensemble of three with fsync: {title}", server, task, ["null", "ours", "kezhuw", "go", *others],
+        others = {"get": ["kezhuw", "java"], "set": ["kezhuw", "java"], "lock": ["curator"], "hand-off": ["kezhuw", "curator"]}
+        yield Row(f"{key}-{server}", f"3.9, ensemble of three with fsync: {title}", server, task, ["null", "ours", "go", *others[task[0]]],
                   is_close=True)
 
 
