@@ -238,6 +238,7 @@ fn lives(ctx: &ClientContext, id: SessionId) -> bool {
 
 async fn close(ctx: &ClientContext, client: &Client) {
     let (began, stalled) = (ctx.now(), ctx.stalled());
+    ctx.check().closes(ctx.number, &client.session());
     let closed = client.close().await;
     let id = client.session().id();
     if closed.is_ok() && lives(ctx, id) {

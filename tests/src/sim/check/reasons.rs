@@ -44,6 +44,8 @@ pub(super) struct Reasons {
     deprived: BTreeMap<SessionId, u64>,
     /// When the first in a queue went, if it went with its session.
     unreleased: BTreeMap<Box<str>, (u64, SessionId)>,
+    /// Until when the session that is being closed could be relied on.
+    relied: BTreeMap<SessionId, u64>,
 }
 
 /// Who asked for something, how, and when.
@@ -191,6 +193,16 @@ impl Checker {
         }
     }
 
+    /// A session is about to be closed.
+    pub(crate) fn closes(&mut self, client: u32, session: &Session) {
+        if is_over(session) {
+            return;
+        }
+        let left = session.lease_left().as_millis() as u64;
+        let until = self.now + left.saturating_sub(self.drift(client, left) + ROUNDING);
+        self.reasons.relied.entry(session.id()).or_insert(until);
+    }
+
     /// What was held is lost, and this is said to be why.
     pub(crate) fn lost(
         &mut self,
@@ -203,6 +215,9 @@ impl Checker {
         let is_true = match lost {
             Lost::SessionEnded(_) => may_be_over(session),
             Lost::NodeDeleted => self.may_have_lost_a_node(session),
+            Lost::LeaseRanOut => {
+                self.reasons.relied.get(&session.id()).is_none_or(|&until| self.now >= until)
+            }
             Lost::HeldTooLong => drawn.is_none_or(|drawn| {
                 drawn.release_after.is_some_and(|limit| {
                     held.is_none_or(|held| held + self.drift(client, limit) + ROUNDING >= limit)

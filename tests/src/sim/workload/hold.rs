@@ -1,7 +1,8 @@
 //! Holding something, using what it protects, and giving it back.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
+use zk_client::Session;
 use zk_locks::{Guards, Status};
 use zk_testkit::sim::Actor;
 
@@ -11,6 +12,9 @@ use crate::sim::{
     pass,
     recipe::Site,
 };
+
+/// Milliseconds in which work under a lock ends once it has to.
+const STOPS_WITHIN: u64 = 20;
 
 /// What is held, and how.
 #[derive(Clone, Debug)]
@@ -100,8 +104,27 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
             checked.is_err() && matches!(grip.status(), Status::Lost(_))
         }
         _ => {
-            let stalled = ctx.stalled();
-            let lost = grip.work(time).await.is_err();
+            let (session, stalled) = (client.session(), ctx.stalled());
+            let mut work = pin!(grip.work(time));
+            let worked = tokio::select! {
+                biased;
+                worked = &mut work => Some(worked),
+                () = no_lease(&session) => tokio::select! {
+                    biased;
+                    worked = &mut work => Some(worked),
+                    () = pass(STOPS_WITHIN) => None,
+                },
+            };
+            let worked = match worked {
+                None if ctx.stalled() == stalled => {
+                    let text = format!("c{} works on without a lease", ctx.number);
+                    ctx.check().shown_wrong(ctx.number, "S4", text);
+                    work.await
+                }
+                None => work.await,
+                Some(worked) => worked,
+            };
+            let lost = worked.is_err();
             if ctx.stalled() == stalled {
                 ctx.check().work_ended(holding.number, ctx.number);
             }
@@ -130,6 +153,17 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
     }
     drop(holding);
     Arc::try_unwrap(grip).ok()
+}
+
+/// Waits until a session cannot be relied on.
+async fn no_lease(session: &Session) {
+    loop {
+        let left = session.lease_left().as_millis() as u64;
+        if session.lease_left().is_zero() {
+            return;
+        }
+        pass(left.clamp(1, 1_000)).await;
+    }
 }
 
 /// Works under something for a while, and gives it back.

@@ -206,7 +206,7 @@ impl Change {
     }
 }
 
-const fn is_sequential(mode: CreateMode) -> bool {
+pub(super) const fn is_sequential(mode: CreateMode) -> bool {
     matches!(
         mode,
         CreateMode::PersistentSequential

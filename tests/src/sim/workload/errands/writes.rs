@@ -6,8 +6,8 @@ use zk_client::{CallOptions, Client, Create, CreateMode, Rejection};
 use zk_testkit::real::Release;
 
 use super::{
-    Errands, Over, lists,
-    model::{Change, Model},
+    Errands, Over, View, lists,
+    model::{Change, Model, is_sequential},
 };
 
 /// Longer than any run.
@@ -107,7 +107,8 @@ impl Errands {
                 let create = client.create(&path, data).mode(*mode);
                 let created = wanted(create, *list, *above).await;
                 let created = self.settle(what, &expected, next, created)?;
-                self.parents_may_stay(&change, created.is_some() && !is_mortal);
+                let is_certain = created.is_some() && !is_mortal;
+                self.parents_may_stay(&view, &change, is_certain).await?;
                 let wanted = said.ok().map(|path| view.path(&path));
                 if let Some(created) =
                     created.filter(|created| Some(&created.path) != wanted.as_ref())
@@ -141,11 +142,24 @@ impl Errands {
         Ok(())
     }
 
-    /// A create that failed may have made parents; one that did not, again.
-    fn parents_may_stay(&mut self, change: &Change, is_certain: bool) {
-        if !is_certain && matches!(change, Change::Create { above: Some(_), .. }) {
-            self.there = None;
+    /// A create that failed has not made the node, but may have made parents; one that did not, again.
+    async fn parents_may_stay(
+        &mut self,
+        view: &View,
+        change: &Change,
+        is_certain: bool,
+    ) -> Result<(), Over> {
+        let Change::Create { path, mode, above: Some(_), .. } = change else { return Ok(()) };
+        // The last one that is told of is forgotten already.
+        let Some(there) = self.there.take_if(|_| !is_certain) else { return Ok(()) };
+        if there.node(path).is_ok() || is_sequential(*mode) {
+            return Ok(());
         }
+        let found = view.client.exists(&view.path(path)).await;
+        if let Some(Ok(Some(stat))) = self.told(found)? {
+            self.wrong("S9", format_args!("{change:?} failed, and there is {stat:?}"));
+        }
+        Ok(())
     }
 
     /// A node is there then, whether it was before or not.
@@ -165,7 +179,8 @@ impl Errands {
             false => (said.map(drop), Some(next)),
         };
         let created = self.settle(format!("{change:?} or exists"), &expected, next, created)?;
-        self.parents_may_stay(&change, created.is_some() && !is_mortal);
+        let is_certain = created.is_some() && !is_mortal;
+        self.parents_may_stay(&view, &change, is_certain).await?;
         // Over another connection it may have met itself.
         let is_told = |told: bool| {
             told == existed || told && view.client.session().epoch() != epoch || !told && is_mortal
