@@ -140,7 +140,7 @@ impl Checker {
     }
 
     /// How much a client's clock may be wrong by in a time, in milliseconds.
-    fn drift(&self, client: u32, time: u64) -> u64 {
+    pub(crate) fn drift(&self, client: u32, time: u64) -> u64 {
         time * u64::from(self.options.drifts[client as usize].unsigned_abs()) / 1_000_000 + 1
     }
 

@@ -1,12 +1,13 @@
 //! Holding something, using what it protects, and giving it back.
 
-use std::{pin::pin, sync::Arc};
+use std::sync::Arc;
 
+use tokio::sync::watch;
 use zk_client::Session;
 use zk_locks::{Guards, Status};
-use zk_testkit::sim::Actor;
+use zk_testkit::sim::{Actor, State};
 
-use super::{Drawn, Worker};
+use super::{ClientContext, Drawn, Worker};
 use crate::sim::{
     check::{Came, Claim, Grip, Held, Share, SharedChecker},
     pass,
@@ -104,26 +105,18 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
             checked.is_err() && matches!(grip.status(), Status::Lost(_))
         }
         _ => {
-            let (session, stalled) = (client.session(), ctx.stalled());
-            let mut work = pin!(grip.work(time));
-            let worked = tokio::select! {
-                biased;
-                worked = &mut work => Some(worked),
-                () = no_lease(&session) => tokio::select! {
-                    biased;
-                    worked = &mut work => Some(worked),
-                    () = pass(STOPS_WITHIN) => None,
-                },
-            };
-            let worked = match worked {
-                None if ctx.stalled() == stalled => {
-                    let text = format!("c{} works on without a lease", ctx.number);
+            let stalled = ctx.stalled();
+            let ended = end_of_lease(ctx, client.session());
+            let worked = grip.work(time).await;
+            if let Some(since) = *ended.borrow() {
+                // Timers go by another clock than leases.
+                let timeout = ctx.options.session_timeouts[ctx.number as usize];
+                let due = since + STOPS_WITHIN + ctx.check().drift(ctx.number, timeout);
+                if ctx.stalled() == stalled && ctx.now() > due {
+                    let text = format!("c{} works on without a lease since {since}", ctx.number);
                     ctx.check().shown_wrong(ctx.number, "S4", text);
-                    work.await
                 }
-                None => work.await,
-                Some(worked) => worked,
-            };
+            }
             let lost = worked.is_err();
             if ctx.stalled() == stalled {
                 ctx.check().work_ended(holding.number, ctx.number);
@@ -155,15 +148,24 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
     Arc::try_unwrap(grip).ok()
 }
 
-/// Waits until a session cannot be relied on.
-async fn no_lease(session: &Session) {
-    loop {
-        let left = session.lease_left().as_millis() as u64;
-        if session.lease_left().is_zero() {
-            return;
+/// When a session cannot be relied on any more. Looked at by a task of its own: a look in that of the work would wake the
+/// work.
+fn end_of_lease(ctx: &ClientContext, session: Session) -> watch::Receiver<Option<u64>> {
+    let (ended, when) = watch::channel(None);
+    let of = ctx.clone();
+    ctx.tasks.spawn(State::process(ctx.number), async move {
+        let over = async {
+            while !session.lease_left().is_zero() {
+                pass((session.lease_left().as_millis() as u64).clamp(1, 1_000)).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = ended.closed() => {}
+            () = over => drop(ended.send(Some(of.now()))),
         }
-        pass(left.clamp(1, 1_000)).await;
-    }
+    });
+    when
 }
 
 /// Works under something for a while, and gives it back.

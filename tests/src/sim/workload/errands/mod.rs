@@ -33,6 +33,8 @@ struct Errands {
     name: String,
     /// What there is; `None` as long as that is not certain.
     there: Option<Model>,
+    /// Whether watches may be armed that nobody waits for.
+    is_armed: bool,
 }
 
 /// A client, and what stands in front of the paths of a model for it.
@@ -51,7 +53,7 @@ pub(super) async fn work(worker: Worker) {
     let session = worker.client.session().id();
     // A session's own: what one before has asked for on a connection that it has left may still reach a server.
     let name = format!("c{}-{session}", worker.ctx.number);
-    let mut errands = Errands { worker, name, there: None };
+    let mut errands = Errands { worker, name, there: None, is_armed: false };
     loop {
         let pause = errands.worker.rng.scaled(20, 10_000);
         if !errands.worker.think(pause).await || errands.step().await.is_err() {

@@ -29,6 +29,7 @@ impl Errands {
             Change::Check { .. } => return Ok(()),
         };
         let view = self.view();
+        let was_armed = std::mem::replace(&mut self.is_armed, true);
         let Some(mut dues) = self.arm(&view, &path, kind).await? else { return Ok(()) };
         let writer = self.view();
         let what = format!("{change:?}, watched");
@@ -52,6 +53,8 @@ impl Errands {
         if self.settle(what, &Ok(()), Some(next), done)?.is_none() {
             return Ok(());
         }
+        // All of them fire.
+        self.is_armed = was_armed;
         for due in &mut dues {
             self.worker.ctx.count("own changes watched");
             match due.watch.try_event() {
