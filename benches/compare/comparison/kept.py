@@ -15,7 +15,7 @@ class Kept:
 
     def keep(self, row, by_client, reasons, options):
         write(self.place / row.key, {
-            "date": str(datetime.date.today()), "commit": VERSIONS["ours"], "load": options.load,
+            "date": str(datetime.date.today()), "commit": VERSIONS["ours"], "busy": options.busy,
             "rounds": f"{options.runs} interleaved runs of {options.seconds} s each",
             "reports": {name: by_style for (key, name), by_style in by_client.items() if key == row.key},
             "reasons": {name: why for (key, name), why in reasons.items() if key == row.key},
@@ -36,7 +36,7 @@ class Kept:
 
 def each(records, name):
     """What rows were measured with: each value once."""
-    return sorted({record[name] for record in records.values()})
+    return sorted({record[name] for record in records.values() if name in record})
 
 
 def write(path, content):

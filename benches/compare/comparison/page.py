@@ -10,8 +10,8 @@ from comparison.figures import tables
 from comparison.kept import each
 from comparison.measuring import MORE
 
-# With more than this many processes that want to run before the first one, figures are not to be trusted.
-BUSY = 1.0
+# With more cores than this in use by others before the first run, figures are not to be trusted.
+BUSY = 0.25
 
 
 def page(records, results):
@@ -27,20 +27,20 @@ def page(records, results):
 
 
 def about(records):
-    dates, loads = each(records, "date"), each(records, "load")
+    dates, busy = each(records, "date"), max(each(records, "busy"), default=0)
     when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     commits = ", ".join(each(records, "commit")).replace(", commit", ",")
     cpu = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                 if line.startswith("model name")), platform.machine())
     yield (f"* {when}, {commits}, Linux {platform.release()}, {os.cpu_count()} cores ({cpu}); "
-           f"load before the first run {loads[-1]:.1f} at most")
+           f"others used {busy:.2f} cores before the first run at most")
     yield ("* client pinned to one core, server to the other, unless it says otherwise; medians of "
            f"{', or of '.join(each(records, 'rounds'))}")
     yield "* real servers: `forceSync=no`, data on a RAM disk, `nio.numWorkerThreads=0` unless it says otherwise"
     yield (f"* ratios, round by round: the median, and of aims the least and the most; {MORE} more rounds of null and ours where a few percent matter")
     yield "* null writes requests that were encoded once and counts replies: the upper bound. null-tokio does that on tokio"
     yield "* " + "; ".join(f"{name}: {version}" for name, version in VERSIONS.items() if name != "ours")
-    if loads[-1] > BUSY:
+    if busy > BUSY:
         yield ""
         yield ("**The machine was busy with other things.** Operations per second and the 99th percentile are the scheduler's, "
                "whose slices of 4 ms hit those most who sleep between requests on one thread. What holds: processor's time "
