@@ -60,6 +60,13 @@ pub(crate) async fn run(args: ShellArgs) -> Result<Exit, Failure> {
     let _ = args.connect.options()?;
     let is_script = !io::stdin().is_terminal();
     let (place, shared) = (Place::new(ZkPath::root()), Shared::new(args.connect));
+    // Without a session as long as nothing is asked of one; and before signals are caught, so that they end the wait.
+    if args.path != place.path() {
+        if let Err(failure) = enter(&place, &shared, args.path).await {
+            shared.close().await;
+            return Err(failure);
+        }
+    }
     let mut reader = if is_script {
         Reader::script()
     } else {
@@ -79,24 +86,13 @@ pub(crate) async fn run(args: ShellArgs) -> Result<Exit, Failure> {
         failed: None,
         number: 0,
     };
-    let ended = match shell.begin(args.path).await {
-        Ok(()) => shell.serve(&mut reader).await,
-        Err(failure) => Err(failure),
-    };
+    let ended = shell.serve(&mut reader).await;
     reader.restore();
     shell.shared.close().await;
     ended
 }
 
 impl Shell {
-    /// Without a session as long as nothing is asked of one.
-    async fn begin(&self, path: ZkPath) -> Result<(), Failure> {
-        if path == self.place.path() {
-            return Ok(());
-        }
-        self.enter(path).await.map(drop)
-    }
-
     async fn serve(&mut self, reader: &mut Reader) -> Result<Exit, Failure> {
         loop {
             let prompt = format!("zk:{}> ", printable(&self.place.path()));
@@ -146,7 +142,7 @@ impl Shell {
             Line::End => return Outcome::End(self.end()),
             Line::Where => render::bytes(format!("{}\n", printable(&self.place.path())).as_bytes())
                 .map(|()| Exit::Done),
-            Line::Enter(path) => self.enter(path).await,
+            Line::Enter(path) => enter(&self.place, &self.shared, path).await.map(|()| Exit::Done),
             Line::Overview => commands::help::run(&HelpArgs { topic: None })
                 .and_then(|_| render::bytes(OWN_WORDS.as_bytes()))
                 .map(|()| Exit::Done),
@@ -177,20 +173,6 @@ impl Shell {
             }
         }
         Outcome::Next
-    }
-
-    /// A node that is there, so that a mistake is noticed here and not with the next command.
-    async fn enter(&self, path: ZkPath) -> Result<Exit, Failure> {
-        let client = self.shared.client().await;
-        if let Some(loss) = self.shared.loss() {
-            complain(&loss);
-        }
-        let stat = client?.exists(&path).await.map_err(Failure::read(&path))?;
-        if stat.is_none() {
-            return Err(Failure::rejected(&path, zk_client::Rejection::NoNode));
-        }
-        self.place.enter(path);
-        Ok(Exit::Done)
     }
 
     /// Runs a command to its end, or to where an interrupt ends it. The error is a signal that ends the shell.
@@ -237,4 +219,18 @@ impl Shell {
             _ => Ok(ended),
         }
     }
+}
+
+/// Goes to a node that is there, so that a mistake is noticed here and not with the next command.
+async fn enter(place: &Place, shared: &Shared, path: ZkPath) -> Result<(), Failure> {
+    let client = shared.client().await;
+    if let Some(loss) = shared.loss() {
+        complain(&loss);
+    }
+    let stat = client?.exists(&path).await.map_err(Failure::read(&path))?;
+    if stat.is_none() {
+        return Err(Failure::rejected(&path, zk_client::Rejection::NoNode));
+    }
+    place.enter(path);
+    Ok(())
 }
