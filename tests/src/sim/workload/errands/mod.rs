@@ -201,8 +201,8 @@ impl Errands {
 
     /// It is not as it should be, unless the servers have deleted something of their own accord.
     fn surprised(&mut self, text: fmt::Arguments<'_>) {
-        let there = self.there.take();
-        match there.as_ref().is_some_and(Model::is_mortal) {
+        let (is_mortal, there) = (self.is_mortal(), self.there.take());
+        match is_mortal {
             true => self.worker.ctx.count("own nodes that may have vanished"),
             false => self.wrong("S9", format_args!("{text}; there is {there:?}")),
         }
