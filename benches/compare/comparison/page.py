@@ -28,12 +28,13 @@ def page(records, results):
 
 def about(records):
     dates, busy = each(records, "date"), max(each(records, "busy"), default=0)
+    known = sum("busy" in record for record in records.values())
     when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     commits = ", ".join(each(records, "commit")).replace(", commit", ",")
     cpu = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                 if line.startswith("model name")), platform.machine())
     yield (f"* {when}, {commits}, Linux {platform.release()}, {os.cpu_count()} cores ({cpu}); "
-           f"others used {busy:.2f} cores before the first run at most")
+           f"others used {busy:.2f} cores before the first run at most, as far as known ({known} of {len(records)} rows)")
     yield ("* client pinned to one core, server to the other, unless it says otherwise; medians of "
            f"{', or of '.join(each(records, 'rounds'))}")
     yield "* real servers: `forceSync=no`, data on a RAM disk, `nio.numWorkerThreads=0` unless it says otherwise"
