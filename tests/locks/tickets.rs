@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::interval;
 use zk_client::{AclList, Id, Perms, Rejection};
-use zk_locks::{AcquireError, Lock, RwLock};
+use zk_locks::{AcquireError, Builder, Lock, MultiLock, RwLock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
@@ -121,6 +121,24 @@ async fn full_queue_refuses_and_keeps_no_node(setup: Setup) {
     joined(&setup.outsider, &path, 2).await;
     drop((holder, waiting));
     emptied(&setup.outsider, &path).await;
+}
+
+/// Where a session may have one request at a time, the listing behind the create is refused.
+#[test_with(on_each_release)]
+async fn full_queue_refuses_sessions_of_one_request(setup: Setup) {
+    let path = setup.existing("narrow").await;
+    let zk = within(setup.options().requests_max(1).connect()).await.unwrap();
+    let holder = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
+    let lock = Lock::builder(&zk, &path).max_waiters(0).build();
+    let refused = within(lock.enqueue()).await.map(drop);
+    assert_eq!(refused, Err(AcquireError::QueueFull { ahead: 1 }));
+    let paths = [&path, &setup.path("beside")].map(|path| Lock::builder(&zk, path).max_waiters(0));
+    let both = MultiLock::of(paths.map(Builder::build));
+    let refused = within(both.acquire()).await.map(drop);
+    assert_eq!(refused, Err(AcquireError::QueueFull { ahead: 1 }));
+    joined(&setup.outsider, &path, 1).await;
+    within(holder.release()).await.unwrap();
+    within(lock.acquire()).await.unwrap().release().await.unwrap();
 }
 
 /// 0 round trips between the release of the one in front and the grant, although three were in line; for two

@@ -92,7 +92,7 @@ impl WaitQueue {
                 }
                 Err(_) => {}
             }
-            return Ok((self.unless_full(position)?, behind));
+            return Ok((self.unless_full(position).await?, behind));
         }
     }
 
@@ -130,12 +130,22 @@ impl WaitQueue {
     }
 
     /// Gives the place up if too many contenders are ahead.
-    pub(super) fn unless_full(&self, position: Position) -> Result<Position, AcquireError> {
-        match (position.ahead(), self.settings.max_waiters) {
-            // The first of them is the holder.
-            (Some(ahead), Some(most)) if ahead > most => Err(AcquireError::QueueFull { ahead }),
-            _ => Ok(position),
+    pub(super) async fn unless_full(
+        &self,
+        mut position: Position,
+    ) -> Result<Position, AcquireError> {
+        let Some(most) = self.settings.max_waiters else { return Ok(position) };
+        let is_known = position.ahead().is_some();
+        let ahead = self.look(&mut position).await?.ahead();
+        // The first of them is the holder.
+        if ahead > most {
+            return Err(AcquireError::QueueFull { ahead });
         }
+        if !is_known {
+            // What was submitted behind the first listing may be older than this one.
+            position.forget();
+        }
+        Ok(position)
     }
 
     pub(super) async fn refuse_foreign_nodes(&self) -> Result<(), AcquireError> {

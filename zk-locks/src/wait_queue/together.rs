@@ -60,7 +60,7 @@ impl WaitQueue {
                     position.listing = wait_queue.listing(names.iter(), &position, epoch)?;
                     position.span.ahead = position.ahead();
                 }
-                places.push(wait_queue.unless_full(position)?);
+                places.push(wait_queue.unless_full(position).await?);
             }
             return Ok(places);
         }
