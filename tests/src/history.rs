@@ -264,6 +264,13 @@ impl History {
             .filter(|(name, _)| !name.contains('/'))
     }
 
+    /// The nodes whose paths begin so, and which go with their sessions.
+    pub(crate) fn ephemerals_below(&self, prefix: &str) -> Vec<String> {
+        let range = self.live.range::<Box<str>, _>(Box::from(prefix)..);
+        let below = range.take_while(|(path, _)| path.starts_with(prefix));
+        below.filter(|(_, live)| live.owner.0 != 0).map(|(path, _)| path.to_string()).collect()
+    }
+
     /// The names of the children of a node as of a transaction, in order.
     pub(crate) fn children_at(&self, path: &str, zxid: Zxid) -> Vec<&str> {
         let later = self.changes_after(path, zxid);

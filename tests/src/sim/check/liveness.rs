@@ -79,6 +79,12 @@ impl Checker {
         }
     }
 
+    /// Whether something that was due then has taken too long, with all troubles over.
+    pub(crate) fn is_overdue(&self, client: u32, since: u64) -> bool {
+        let well = self.options.duration + self.options.longest_timeout() + 10_000;
+        self.now > since.max(well) + self.patience(client)
+    }
+
     /// What clients that do not stand still say of their sessions; `true` for those that have no
     /// connection, or are about to have one.
     pub(crate) fn check_states(&mut self, clients: &[(u32, bool)]) {

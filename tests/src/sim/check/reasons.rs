@@ -152,6 +152,39 @@ impl Checker {
                 let drift = within.map_or(0, |within| self.drift(*client, within));
                 asker.waits_long_enough(self.now, drift)
             }
+            AcquireError::WouldDeadlock => {
+                site.recipe == Recipe::RwLock || self.options.shares_paths
+            }
+            _ => self.is_reason(*client, session, *drawn, error),
+        };
+        if !is_true {
+            let text = format!("c{client} is refused {}: {error}, by {drawn:?}", site.path());
+            self.shown_wrong(*client, "E1", text);
+        }
+    }
+
+    /// Something of its own has failed, and this is said to be why.
+    pub(crate) fn failed(
+        &mut self,
+        client: u32,
+        session: &Session,
+        what: &str,
+        error: &AcquireError,
+    ) {
+        if !self.is_reason(client, session, Some(Drawn::default()), error) {
+            self.shown_wrong(client, "E1", format!("c{client}, {what}: {error}"));
+        }
+    }
+
+    /// Whether this can be why something has failed, however it was asked for.
+    fn is_reason(
+        &self,
+        client: u32,
+        session: &Session,
+        drawn: Option<Drawn>,
+        error: &AcquireError,
+    ) -> bool {
+        match error {
             AcquireError::SessionEnded(_) => may_be_over(session),
             AcquireError::LeaseRanOut => true,
             AcquireError::NodeDeleted => self.may_have_lost_a_node(session),
@@ -161,16 +194,9 @@ impl Checker {
                 drawn.is_none_or(|drawn| drawn.max_waiters.is_some_and(|most| most < *ahead))
             }
             AcquireError::PathMissing { .. } => drawn.is_none_or(|drawn| drawn.requires_parent),
-            AcquireError::Rejected(Rejection::ReadOnly) => self.options.reads_alone(*client),
-            AcquireError::WouldDeadlock => {
-                site.recipe == Recipe::RwLock || self.options.shares_paths
-            }
+            AcquireError::Rejected(Rejection::ReadOnly) => self.options.reads_alone(client),
             AcquireError::Unavailable(cause) => !matches!(cause, Cause::InvalidArgument(_)),
             _ => false,
-        };
-        if !is_true {
-            let text = format!("c{client} is refused {}: {error}, by {drawn:?}", site.path());
-            self.shown_wrong(*client, "E1", text);
         }
     }
 

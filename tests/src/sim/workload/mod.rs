@@ -10,6 +10,7 @@
 //! | `watcher`, `stream` | watches, and streams of events, held against all that is read |
 //! | `cache` | caches, moved from session to session |
 //! | `errands` | everything else, on nodes of one's own |
+//! | `solo` | recipes on paths that nobody else uses |
 //! | `nodes`, `watches`, `history`, `secret` | nodes, watches, histories and credentials without recipes |
 
 mod barrier;
@@ -29,6 +30,7 @@ mod rw_lock;
 mod secret;
 mod semaphore;
 mod settings;
+mod solo;
 mod stream;
 mod take;
 mod turns;
@@ -50,6 +52,7 @@ pub(crate) use self::{
     persistent_node::{SITE as KEPT, keep},
     secret::identity,
     settings::{Drawn, LOCK_DELAY_MAX, ROTATION_MAX},
+    solo::BY_HAND,
 };
 use super::{
     Options,
@@ -271,6 +274,9 @@ pub(crate) fn start(ctx: &ClientContext, client: &Client, rng: &Rng) -> Workers 
         }
         if ctx.options.draws_settings && ctx.number % 3 == 0 && !only_reads {
             spawn(ctx, &stopped, errands::work(worker(9)));
+        }
+        if ctx.options.draws_settings && ctx.number % 6 == 1 && !only_reads {
+            spawn(ctx, &stopped, solo::work(worker(10)));
         }
         if ctx.options.caches && ctx.number % 2 == 0 {
             spawn(ctx, &stopped, cache::work(worker(8)));

@@ -13,9 +13,9 @@ use crate::sim::{
     recipe::Site,
 };
 
-struct Reading(RwLock);
+pub(super) struct Reading(pub(super) RwLock);
 
-struct Writing(RwLock);
+pub(super) struct Writing(pub(super) RwLock);
 
 impl std::ops::Deref for Reading {
     type Target = RwLock;

@@ -13,7 +13,7 @@ pub(crate) const LOCK_DELAY_MAX: u64 = 2_000;
 pub(crate) const ROTATION_MAX: u64 = 30_000;
 
 /// Naming schemes with a place in every queue.
-const LAYOUTS: [Layout; 6] =
+pub(super) const LAYOUTS: [Layout; 6] =
     [Layout::Curator, Layout::Kazoo, Layout::Go, Layout::Bare, Layout::Recipe, Layout::HostType];
 
 /// What was drawn for one use of a recipe, as far as it is judged.

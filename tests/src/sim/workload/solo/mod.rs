@@ -1,0 +1,315 @@
+//! Recipes on paths that nobody else uses: all contenders are of one client, so that what comes of each call is known
+//! beforehand, unless a lease or a session ends.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `queue` | locks that one contender holds |
+//! | `sharing` | the read/write lock |
+//! | `permits` | the semaphore |
+//! | `meeting` | barriers, groups |
+//! | `leading` | the election |
+
+mod leading;
+mod meeting;
+mod permits;
+mod queue;
+mod sharing;
+
+use std::{cmp::Ordering, fmt, pin::Pin, time::Duration};
+
+use zk_client::{Cause, ReadError, SessionState};
+use zk_locks::{AcquireError, Builder, CheckError, Contender, ReleaseError, Status};
+
+use super::{Drawn, Worker, take::Takes};
+use crate::sim::{check::Claim, pass};
+
+/// Where the nodes are.
+const ROOT: &str = "/solo";
+
+/// How the names of nodes begin that no recipe makes. Those go with the session at the latest.
+pub(crate) const BY_HAND: &str = "by-hand-";
+
+/// Longer than anything lasts.
+const FOR_EVER: Duration = Duration::from_secs(3_600);
+
+/// How long something is waited for that does not come, in milliseconds.
+const SOON: u64 = 300;
+
+/// How often it is looked whether something has happened, in milliseconds.
+const LOOK: u64 = 50;
+
+/// Why something is not gone through with.
+#[derive(Debug)]
+enum Cut {
+    /// The session is over.
+    Over,
+    /// Something has failed that may fail, or was wrong.
+    Failed,
+}
+
+type Known<T> = Result<T, Cut>;
+
+struct Solo {
+    worker: Worker,
+    /// Something new each time.
+    path: String,
+    description: String,
+    uses: u64,
+}
+
+pub(super) async fn work(worker: Worker) {
+    let mut solo = Solo { worker, path: String::new(), description: String::new(), uses: 0 };
+    loop {
+        let pause = solo.worker.rng.scaled(20, 10_000);
+        if !solo.worker.think(pause).await || matches!(solo.play().await, Err(Cut::Over)) {
+            return;
+        }
+    }
+}
+
+impl Solo {
+    async fn play(&mut self) -> Known<()> {
+        let (client, session) = (self.worker.ctx.number, self.worker.client.session().id());
+        self.uses += 1;
+        // A session that is handed over is used by two, one after the other.
+        let unique = self.worker.rng.next();
+        self.path = format!("{ROOT}/c{client}-{session}-{unique:x}");
+        self.description = format!("use {} by client {client}", self.uses);
+        let played = match self.worker.rng.below(12) {
+            0..=2 => queue::exclusive(self).await,
+            3 => queue::simple(self).await,
+            4 => queue::multi(self).await,
+            5 => queue::cohort(self).await,
+            6 | 7 => sharing::play(self).await,
+            8 => permits::play(self).await,
+            9 => meeting::barrier(self).await,
+            10 => meeting::group(self).await,
+            _ => leading::play(self).await,
+        };
+        match played {
+            Ok(()) => {
+                self.worker.ctx.count("recipes used alone");
+                self.until_left(0).await
+            }
+            Err(Cut::Failed) => {
+                self.worker.ctx.count("recipes used alone that failed");
+                Ok(())
+            }
+            Err(Cut::Over) => Err(Cut::Over),
+        }
+    }
+
+    /// A recipe, with settings that change nothing of what is known.
+    fn set_up<R>(&mut self, builder: Builder<R>) -> R {
+        let rng = &mut self.worker.rng;
+        let builder = builder.description(&self.description).look_ahead(rng.one_in(3));
+        let pause = Duration::from_millis(rng.scaled(50, 20_000));
+        let builder = builder.recheck(rng.one_in(3).then_some(pause));
+        builder.build()
+    }
+
+    /// What came of asking for something that is to be had.
+    fn had<T>(&self, what: &str, outcome: Result<T, AcquireError>) -> Known<T> {
+        let error = match outcome {
+            Ok(had) => return Ok(had),
+            Err(error) => error,
+        };
+        let Worker { ctx, client, .. } = &self.worker;
+        let what = format!("{what} {}", self.path);
+        ctx.check().failed(ctx.number, &client.session(), &what, &error);
+        Err(if matches!(error, AcquireError::SessionEnded(_)) { Cut::Over } else { Cut::Failed })
+    }
+
+    fn read<T>(&self, outcome: Result<T, ReadError>) -> Known<T> {
+        match outcome {
+            Ok(read) => Ok(read),
+            Err(ReadError::Unavailable(Cause::SessionEnded(_))) => Err(Cut::Over),
+            Err(ReadError::Unavailable(_)) => Err(Cut::Failed),
+            Err(error) => self.wrong("S5", format_args!("a read is refused: {error}")),
+        }
+    }
+
+    /// What came of giving something back.
+    fn released(&self, outcome: Result<(), ReleaseError>) -> Known<()> {
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(ReleaseError::SessionEnded(_)) => Err(Cut::Over),
+            Err(_) => Err(Cut::Failed),
+        }
+    }
+
+    /// Something is still held, and the servers confirm it.
+    async fn is_held(
+        &self,
+        claim: &impl Claim,
+        check: impl Future<Output = Result<(), CheckError>>,
+    ) -> Known<()> {
+        let checked = check.await;
+        self.holds(claim)?;
+        match checked {
+            Ok(()) => Ok(()),
+            Err(CheckError::Unavailable(_)) => Err(Cut::Failed),
+            Err(lost) => self.wrong("E1", format_args!("a check tells {lost}, and it is held")),
+        }
+    }
+
+    /// Whether something is still held. It may be lost only with the lease or the session.
+    fn holds(&self, claim: &impl Claim) -> Known<()> {
+        self.stands(claim.status())
+    }
+
+    fn stands(&self, status: Status) -> Known<()> {
+        let Status::Lost(why) = status else { return Ok(()) };
+        let Worker { ctx, client, .. } = &self.worker;
+        ctx.check().lost(ctx.number, &client.session(), why, Some(Drawn::default()), None);
+        Err(Cut::Failed)
+    }
+
+    /// Takes something that is free, in one of the ways there are.
+    async fn free<T: Takes>(&mut self, lock: &T) -> Known<T::Taken> {
+        let taken = match self.worker.rng.below(3) {
+            0 => lock.take().await.map(Some),
+            1 => lock.take_within(FOR_EVER).await.map(Some),
+            _ => lock.take_now().await,
+        };
+        match self.had("taking", taken)? {
+            Some(taken) => Ok(taken),
+            None => {
+                let what = std::any::type_name::<T>();
+                self.wrong("E1", format_args!("is told that {what} is taken, and it is free"))
+            }
+        }
+    }
+
+    /// Asks for something that is taken, in one of the ways there are.
+    async fn taken<T: Takes>(&mut self, lock: &T, by: &impl Claim) -> Known<()> {
+        let left = self.left();
+        let got = match self.worker.rng.below(3) {
+            0 => self.times_out(|time| lock.take_within(time)).await?,
+            1 => {
+                let patience = self.worker.rng.scaled(1, 1_000);
+                let taken = tokio::select! {
+                    biased;
+                    taken = lock.take() => Some(taken),
+                    () = pass(patience) => None,
+                };
+                taken.map(|taken| self.had("waiting for", taken)).transpose()?
+            }
+            _ => {
+                let taken = lock.take_now().await;
+                self.had("looking at", taken)?
+            }
+        };
+        self.holds(by)?;
+        if got.is_some() {
+            let (what, by) = (std::any::type_name::<T>(), by.path());
+            return self.wrong("S2", format_args!("is granted {what}, which is taken by {by:?}"));
+        }
+        // Attempts that were given up leave nothing.
+        self.until_left(left).await
+    }
+
+    /// An attempt that has to fail because time is over, and not before.
+    async fn times_out<T, F>(&mut self, take: impl FnOnce(Duration) -> F) -> Known<Option<T>>
+    where
+        F: Future<Output = Result<T, AcquireError>>,
+    {
+        let allowed = self.worker.rng.scaled(5, 1_000);
+        let (began, stalled) = (self.worker.ctx.now(), self.worker.ctx.stalled());
+        let taken = take(Duration::from_millis(allowed)).await;
+        let Worker { ctx, .. } = &self.worker;
+        let took = ctx.now() - began;
+        ctx.check().took("acquiring", ctx.number, took, ctx.stalled() - stalled, allowed);
+        match taken {
+            Err(AcquireError::TimedOut) => {
+                if took + ctx.check().drift(ctx.number, allowed) < allowed {
+                    return self.wrong("L4", format_args!("gave up after {took} of {allowed} ms"));
+                }
+                Ok(None)
+            }
+            other => self.had("waiting for", other).map(Some),
+        }
+    }
+
+    /// Something is waited for in vain for a while, as long as these are held.
+    async fn still_waits<T>(
+        &self,
+        rule: &'static str,
+        mut wait: Pin<&mut impl Future<Output = Result<T, AcquireError>>>,
+        by: &[&dyn Claim],
+    ) -> Known<()> {
+        let early = tokio::select! {
+            biased;
+            early = &mut wait => Some(early),
+            () = pass(SOON) => None,
+        };
+        for claim in by {
+            self.stands(claim.status())?;
+        }
+        let Some(early) = early else { return Ok(()) };
+        drop(self.had("waiting for", early)?);
+        self.wrong(rule, format_args!("does not wait"))
+    }
+
+    /// How many nodes there are that go with the session.
+    fn left(&self) -> usize {
+        self.worker.ctx.check().history.ephemerals_below(&self.path).len()
+    }
+
+    /// Waits until so many are there, and are seen to be.
+    async fn until_left(&self, count: usize) -> Known<()> {
+        let Worker { ctx, client, .. } = &self.worker;
+        let session = client.session();
+        let since = ctx.now();
+        // What has been asked for may be there only then.
+        self.read(client.resolve_in_doubt().await)?;
+        loop {
+            let left = self.left();
+            match left.cmp(&count) {
+                Ordering::Equal => break,
+                // One is lost, of which others say why.
+                Ordering::Less => return Err(Cut::Failed),
+                Ordering::Greater => {}
+            }
+            if matches!(session.state(), SessionState::Ended(_)) {
+                return Err(Cut::Over);
+            }
+            pass(LOOK).await;
+            if ctx.check().is_overdue(ctx.number, since) {
+                return self.wrong("X3", format_args!("{left} nodes are left instead of {count}"));
+            }
+        }
+        self.read(client.resolve_in_doubt().await).map(drop)
+    }
+
+    /// Contenders are these, in this order.
+    fn lists(&self, listed: &[Contender], expected: &[&dyn Claim]) -> Known<()> {
+        for claim in expected {
+            self.stands(claim.status())?;
+        }
+        let session = self.worker.client.session().id();
+        let fits = listed.len() == expected.len()
+            && listed.iter().zip(expected).all(|(listed, claim)| {
+                listed.token.get() == claim.token().get()
+                    && listed.session == session
+                    && claim.path().is_none_or(|path| path.ends_with(&listed.name))
+            });
+        if !fits {
+            let expected: Vec<_> = expected.iter().map(|it| (it.token(), it.path())).collect();
+            return self.wrong("E1", format_args!("is told of {listed:?}, not {expected:?}"));
+        }
+        Ok(())
+    }
+
+    fn expect(&self, rule: &'static str, holds: bool, text: fmt::Arguments<'_>) -> Known<()> {
+        if holds { Ok(()) } else { self.wrong(rule, text) }
+    }
+
+    fn wrong<T>(&self, rule: &'static str, text: fmt::Arguments<'_>) -> Known<T> {
+        let there = self.worker.ctx.check().history.ephemerals_below(&self.path);
+        let there = there.iter().map(|path| &path[self.path.len()..]).collect::<Vec<_>>();
+        let text = format!("alone in {}: {text}; there is {there:?}", self.path);
+        self.worker.shown_wrong(rule, &text);
+        Err(Cut::Failed)
+    }
+}

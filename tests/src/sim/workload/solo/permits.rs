@@ -1,0 +1,130 @@
+//! The semaphore: as many permits as there are, and no more.
+
+use zk_client::CreateMode;
+use zk_locks::{Guards, Semaphore};
+use zk_proto::path::join;
+
+use super::{BY_HAND, Cut, Known, Solo};
+use crate::sim::check::Claim;
+
+pub(super) async fn play(solo: &mut Solo) -> Known<()> {
+    let permits = solo.worker.rng.within(1, 3) as u32;
+    let counted = solo.worker.rng.one_in(2);
+    let builder = Semaphore::builder(&solo.worker.client, &solo.path);
+    let semaphore = solo.set_up(builder);
+    let semaphore = match counted {
+        true => {
+            let semaphore = semaphore.counted_at(&join(&solo.path, "count"));
+            let above = solo.worker.client.create(&solo.path, b"").parents().await;
+            if above.is_err() || semaphore.resize(permits).await.is_err() {
+                return Err(Cut::Failed);
+            }
+            semaphore
+        }
+        false => semaphore.with_permits(permits),
+    };
+    let all = usize::try_from(permits).unwrap_or_default();
+    let (many, rest) = taken(solo, &semaphore, all).await?;
+    let mut claims: Vec<&dyn Claim> = rest.iter().map(|guard| guard as &dyn Claim).collect();
+    claims.extend(many.iter().map(|guard| guard as &dyn Claim));
+    claims.sort_by_key(|claim| (claim.token(), claim.path().map(str::to_owned)));
+    let listed = semaphore.holders().await;
+    let mut listed = solo.read(listed)?;
+    // Those of one transaction have one token.
+    listed.sort_by(|one, other| (one.token, &one.name).cmp(&(other.token, &other.name)));
+    solo.lists(&listed, &claims)?;
+    let beyond = semaphore.try_acquire_many(all + 1).await;
+    solo.stands(many.status())?;
+    let beyond = solo.had("looking at", beyond)?;
+    solo.expect("S3", beyond.is_none(), format_args!("has {} of {all}", all + 1))?;
+    let mut rest = rest.into_iter();
+    let Some(first) = rest.next() else {
+        solo.released(many.release().await)?;
+        return by_hand(solo, &semaphore, all).await;
+    };
+    solo.taken(&semaphore, &first).await?;
+    waited(solo, &semaphore, permits, first).await?;
+    for one in rest {
+        solo.released(one.release().await)?;
+    }
+    solo.released(many.release().await)?;
+    by_hand(solo, &semaphore, all).await
+}
+
+/// Takes all permits: several at once, and the others one by one.
+async fn taken(
+    solo: &mut Solo,
+    semaphore: &Semaphore,
+    all: usize,
+) -> Known<(Guards, Vec<zk_locks::Guard>)> {
+    let at_once = solo.worker.rng.index(all + 1);
+    let many = semaphore.acquire_many(at_once).await;
+    let many = solo.had("taking", many)?;
+    let fits = many.len() == at_once;
+    solo.expect("S3", fits, format_args!("{} instead of {at_once}", many.len()))?;
+    let mut rest = Vec::new();
+    for _ in at_once..all {
+        let one = solo.free(semaphore).await?;
+        rest.push(one);
+    }
+    Ok((many, rest))
+}
+
+/// One waits until another is given back, or there are more.
+async fn waited(
+    solo: &mut Solo,
+    semaphore: &Semaphore,
+    permits: u32,
+    first: zk_locks::Guard,
+) -> Known<()> {
+    let wait = semaphore.acquire();
+    tokio::pin!(wait);
+    solo.still_waits("S3", wait.as_mut(), &[&first]).await?;
+    let first = match solo.worker.rng.one_in(2) {
+        true => {
+            if semaphore.resize(permits + 1).await.is_err() {
+                return Err(Cut::Failed);
+            }
+            Some(first)
+        }
+        false => {
+            solo.released(first.release().await)?;
+            None
+        }
+    };
+    let granted = wait.await;
+    let granted = solo.had("waiting for", granted)?;
+    if let Some(first) = first {
+        solo.taken(semaphore, &granted).await?;
+        solo.holds(&first)?;
+        solo.released(first.release().await)?;
+        if semaphore.resize(permits).await.is_err() {
+            return Err(Cut::Failed);
+        }
+    }
+    solo.released(granted.release().await)
+}
+
+/// Whatever stands beside permits is one that is taken.
+async fn by_hand(solo: &mut Solo, semaphore: &Semaphore, all: usize) -> Known<()> {
+    let path = join(&solo.path, &format!("leases/{BY_HAND}{}", solo.worker.rng.next()));
+    let create = solo.worker.client.create(&path, b"").mode(CreateMode::Ephemeral).parents();
+    if create.await.is_err() {
+        return Err(Cut::Failed);
+    }
+    let many = semaphore.try_acquire_many(all).await;
+    let many = solo.had("looking at", many)?;
+    solo.expect("S3", many.is_none(), format_args!("has {all} beside one by hand"))?;
+    let fewer = semaphore.acquire_many(all - 1).await;
+    let fewer = solo.had("taking", fewer)?;
+    let none = semaphore.try_acquire().await;
+    solo.stands(fewer.status())?;
+    let none = solo.had("looking at", none)?;
+    solo.expect("S3", none.is_none(), format_args!("has one more beside one by hand"))?;
+    if solo.worker.client.delete(&path).await.is_err() {
+        return Err(Cut::Failed);
+    }
+    let one = solo.free(semaphore).await?;
+    solo.released(one.release().await)?;
+    solo.released(fewer.release().await)
+}

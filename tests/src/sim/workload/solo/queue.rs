@@ -1,0 +1,382 @@
+//! Locks that one contender holds: with a queue, without one, several at once, and for several tasks.
+
+use std::time::Duration;
+
+use zk_client::CreateMode;
+use zk_locks::{
+    AcquireError, CohortLock, ForeignNodes, Guard, Layout, Lock, Lost, MultiLock, SimpleLock,
+    Status, Ticket,
+};
+use zk_proto::path::{join, name};
+
+use super::{BY_HAND, Cut, FOR_EVER, Known, Solo};
+use crate::sim::{pass, workload::settings::LAYOUTS};
+
+/// How names begin, and end in front of their number.
+const fn shape(layout: Layout) -> (&'static str, &'static str) {
+    match layout {
+        Layout::Curator | Layout::Go => ("_c_", "-lock-"),
+        Layout::Kazoo => ("", "__lock__"),
+        Layout::Recipe => ("x-", "-"),
+        Layout::HostType => ("", "-W-"),
+        _ => ("lock-", ""),
+    }
+}
+
+/// One contender behind the other, in any layouts.
+pub(super) async fn exclusive(solo: &mut Solo) -> Known<()> {
+    let rng = &mut solo.worker.rng;
+    let layouts = [*rng.pick(&LAYOUTS), *rng.pick(&LAYOUTS)];
+    let [lock, other] = layouts.map(|layout| {
+        let lock = Lock::builder(&solo.worker.client, &solo.path).layout(layout);
+        let lock = if solo.worker.rng.one_in(4) { lock.herd() } else { lock };
+        solo.set_up(lock)
+    });
+    if solo.worker.rng.one_in(4) {
+        missing(solo).await?;
+    }
+    let holder = solo.free(&lock).await?;
+    looks_right(solo, layouts[0], &holder).await?;
+    solo.taken(&other, &holder).await?;
+    let listed = lock.queue().contenders().await;
+    solo.lists(&solo.read(listed)?, &[&holder])?;
+    limited(solo, &holder).await?;
+    if solo.worker.rng.one_in(3) {
+        stranger(solo, layouts[0], &holder).await?;
+    }
+    let second = other.enqueue().await;
+    let mut second = solo.had("queueing at", second)?;
+    is_behind(solo, &mut second, &[&holder]).await?;
+    let third = lock.enqueue().await;
+    let mut third = solo.had("queueing at", third)?;
+    is_behind(solo, &mut third, &[&holder]).await?;
+    if solo.worker.rng.one_in(3) {
+        // It leaves a gap.
+        drop(second);
+        solo.until_left(2).await?;
+        second = third;
+    } else if solo.worker.rng.one_in(3) {
+        asked_back(solo, &lock, &holder).await?;
+        drop(third);
+    } else {
+        drop(third);
+    }
+    solo.until_left(2).await?;
+    let next = follows(solo, &lock, holder, second).await?;
+    solo.is_held(&next, next.check()).await?;
+    solo.taken(&lock, &next).await?;
+    solo.released(next.release().await)?;
+    let last = solo.free(&other).await?;
+    solo.released(last.release().await)
+}
+
+/// A path that has to be there is not made.
+async fn missing(solo: &mut Solo) -> Known<()> {
+    let builder = Lock::builder(&solo.worker.client, &solo.path);
+    let (builder, path) = match solo.worker.rng.one_in(2) {
+        true => (builder.require_path(), solo.path.clone()),
+        false => {
+            let builder = Lock::builder(&solo.worker.client, &join(&solo.path, "above/lock"));
+            (builder.require_parent(), join(&solo.path, "above"))
+        }
+    };
+    let lock = solo.set_up(builder);
+    match lock.acquire().await {
+        Err(AcquireError::PathMissing { path: told }) => {
+            let there = solo.worker.ctx.check().is_there(&path);
+            let fits = told == path && !there;
+            solo.expect("E1", fits, format_args!("{told} is missing, not {path}: {there}"))
+        }
+        Ok(_) => solo.wrong("E1", format_args!("is granted a lock in {path}, which is missing")),
+        Err(error) => solo.had("having", Err(error)),
+    }
+}
+
+/// The node is what the layout says, and says who has it.
+async fn looks_right(solo: &Solo, layout: Layout, guard: &Guard) -> Known<()> {
+    let (begins, ends) = shape(layout);
+    let node = name(guard.path());
+    let fits = guard.path().strip_prefix(&*solo.path).is_some_and(|it| it[1..] == *node)
+        && node.starts_with(begins)
+        && node.get(..node.len().saturating_sub(10)).is_some_and(|name| name.ends_with(ends));
+    solo.expect("S3", fits, format_args!("has the node {} by {layout:?}", guard.path()))?;
+    let node = solo.worker.client.get(guard.path()).await;
+    solo.holds(guard)?;
+    let (data, stat) = solo.read(node)?;
+    // Without an id in its name, it is there.
+    let says = String::from_utf8_lossy(&data).ends_with(&solo.description);
+    let own = stat.ephemeral_owner == solo.worker.client.session().id();
+    let fits = says && own && stat.czxid.0 == guard.token().get();
+    solo.expect("S3", fits, format_args!("has a node with {data:?} and {stat:?}"))
+}
+
+/// The longest queue that somebody stands in.
+async fn limited(solo: &mut Solo, holder: &Guard) -> Known<()> {
+    let most = solo.worker.rng.index(3);
+    let builder = Lock::builder(&solo.worker.client, &solo.path).max_waiters(most);
+    let lock = solo.set_up(builder);
+    let mut waiting = Vec::new();
+    for ahead in 1..=most {
+        let ticket = lock.enqueue().await;
+        solo.holds(holder)?;
+        let ticket = solo.had("queueing at", ticket)?;
+        let told = ticket.ahead();
+        let fits = told.is_none_or(|told| told == ahead);
+        solo.expect("E1", fits, format_args!("is behind {told:?} of {ahead}"))?;
+        waiting.push(ticket);
+    }
+    let refused = lock.enqueue().await;
+    solo.holds(holder)?;
+    match refused {
+        Err(AcquireError::QueueFull { ahead }) => {
+            solo.expect("E1", ahead == most + 1, format_args!("{ahead} ahead, of {most}"))?;
+        }
+        Ok(ticket) => {
+            let (ahead, by) = (ticket.ahead(), holder.path());
+            return solo.wrong("E1", format_args!("behind {ahead:?} of {most} at most, {by}"));
+        }
+        Err(error) => return solo.had("queueing at", Err(error)),
+    }
+    drop(waiting);
+    solo.until_left(1).await
+}
+
+/// Nodes of others, which have a place in the queue or have none, and how they are treated.
+async fn stranger(solo: &mut Solo, layout: Layout, holder: &Guard) -> Known<()> {
+    let numbered = solo.worker.rng.one_in(2);
+    let path =
+        join(&solo.path, &format!("{BY_HAND}{}", if numbered { "0000000000" } else { "notes" }));
+    let create = solo.worker.client.create(&path, b"").mode(CreateMode::Ephemeral);
+    if create.await.is_err() {
+        return Err(Cut::Failed);
+    }
+    let how = [ForeignNodes::Wait, ForeignNodes::Ignore, ForeignNodes::Refuse];
+    let how = *solo.worker.rng.pick(&how);
+    let builder = Lock::builder(&solo.worker.client, &solo.path).layout(layout);
+    let builder = builder.foreign_nodes(how);
+    let lock = solo.set_up(builder);
+    let ticket = lock.enqueue().await;
+    solo.holds(holder)?;
+    match (ticket, how) {
+        (Err(AcquireError::Stranger { name }), ForeignNodes::Refuse) => {
+            let fits = path.ends_with(&name);
+            solo.expect("E1", fits, format_args!("{name} is no lock's, not {path}"))?;
+        }
+        (ticket, how) => {
+            let ticket = solo.had("queueing at", ticket)?;
+            let ahead = 1 + usize::from(numbered && how == ForeignNodes::Wait);
+            let told = ticket.ahead();
+            let fits = how != ForeignNodes::Refuse && told.is_none_or(|told| told == ahead);
+            solo.expect("E1", fits, format_args!("is behind {told:?} by {how:?} of {path}"))?;
+        }
+    }
+    if solo.worker.client.delete(&path).await.is_err() {
+        return Err(Cut::Failed);
+    }
+    solo.until_left(1).await
+}
+
+/// A ticket is behind all others, and is not granted.
+async fn is_behind(solo: &Solo, ticket: &mut Ticket, holders: &[&Guard]) -> Known<()> {
+    let there = solo.left();
+    let told = ticket.ahead();
+    let granted = ticket.try_wait().await;
+    for holder in holders {
+        solo.holds(*holder)?;
+    }
+    let granted = solo.had("looking at", granted)?;
+    solo.expect("S2", granted.is_none(), format_args!("is granted what is taken"))?;
+    let fits = told.is_none_or(|told| told + 1 == there);
+    solo.expect("E1", fits, format_args!("is behind {told:?} of {there}"))
+}
+
+/// The holder hears that others want the lock, and keeps it.
+async fn asked_back(solo: &Solo, lock: &Lock, holder: &Guard) -> Known<()> {
+    let listed = lock.queue().first(1).await;
+    let (listed, count) = solo.read(listed)?;
+    solo.lists(&listed, &[holder])?;
+    solo.expect("E1", count == solo.left(), format_args!("{count} contenders are counted"))?;
+    match lock.queue().revoke(&listed[0]).await {
+        Ok(asked) => {
+            solo.holds(holder)?;
+            solo.expect("E1", asked, format_args!("{listed:?} is said to be gone"))?;
+        }
+        Err(_) => return Err(Cut::Failed),
+    }
+    if holder.revoked().await.is_err() {
+        solo.holds(holder)?;
+        return solo.wrong("E1", format_args!("is told that it has lost, and it has not"));
+    }
+    let listed = lock.queue().first(1).await;
+    let (listed, _) = solo.read(listed)?;
+    solo.holds(holder)?;
+    let asked = listed.first().is_some_and(|first| first.is_revoked());
+    solo.expect("E1", asked, format_args!("does not see that {listed:?} is asked"))
+}
+
+/// The holder leaves, or is made to, and the next one has the lock.
+async fn follows(solo: &mut Solo, lock: &Lock, holder: Guard, mut next: Ticket) -> Known<Guard> {
+    let before = holder.token();
+    match solo.worker.rng.below(4) {
+        0 => drop(holder),
+        1 => taken_away(solo, lock, holder).await?,
+        _ => solo.released(holder.release().await)?,
+    }
+    let granted = match solo.worker.rng.one_in(2) {
+        true => next.wait().await,
+        false => until_granted(&mut next).await,
+    };
+    let guard = solo.had("waiting for", granted)?;
+    let (token, used) = (guard.token(), next.wait().await);
+    solo.expect("S1", token > before, format_args!("got {token} behind {before}"))?;
+    let fits = matches!(used, Err(AcquireError::Used)) && next.path().is_none();
+    solo.expect("E1", fits, format_args!("a ticket that is used gives {used:?}"))?;
+    Ok(guard)
+}
+
+async fn until_granted(ticket: &mut Ticket) -> Result<Guard, AcquireError> {
+    loop {
+        if let Some(guard) = ticket.try_wait().await? {
+            return Ok(guard);
+        }
+        pass(super::LOOK).await;
+    }
+}
+
+/// The holder's node is deleted, which it hears of.
+async fn taken_away(solo: &Solo, lock: &Lock, holder: Guard) -> Known<()> {
+    let listed = lock.queue().first(1).await;
+    let (listed, _) = solo.read(listed)?;
+    solo.lists(&listed, &[&holder])?;
+    match lock.queue().evict(&listed[0]).await {
+        Ok(true) => {}
+        Ok(false) => {
+            solo.holds(&holder)?;
+            return solo.wrong("E1", format_args!("{listed:?} is said to have left"));
+        }
+        Err(_) => return Err(Cut::Failed),
+    }
+    // It may not be heard of for long, and the lease may end meanwhile.
+    let lost = holder.lost().await;
+    let checked = holder.check().await;
+    match lost {
+        Lost::SessionEnded(_) | Lost::LeaseRanOut => Err(Cut::Failed),
+        Lost::NodeDeleted => {
+            let is_lost = matches!(holder.status(), Status::Lost(_)) && checked.is_err();
+            solo.expect("E1", is_lost, format_args!("has lost it, and a check gives {checked:?}"))
+        }
+        lost => solo.wrong("E1", format_args!("is told {lost}, and was evicted")),
+    }
+}
+
+/// The lock that is one node.
+pub(super) async fn simple(solo: &mut Solo) -> Known<()> {
+    let [lock, other] = [0; 2].map(|_| {
+        let builder = SimpleLock::builder(&solo.worker.client, &solo.path);
+        solo.set_up(builder)
+    });
+    let nobody = lock.holder().await;
+    let nobody = solo.read(nobody)?;
+    solo.expect("E1", nobody.is_none(), format_args!("{nobody:?} is told to hold it"))?;
+    let holder = solo.free(&lock).await?;
+    let listed = other.holder().await;
+    let listed: Vec<_> = solo.read(listed)?.into_iter().collect();
+    solo.lists(&listed, &[&holder])?;
+    let says = listed[0].description().ends_with(&solo.description);
+    solo.expect("E1", says, format_args!("{listed:?} holds it"))?;
+    solo.taken(&other, &holder).await?;
+    solo.is_held(&holder, holder.check()).await?;
+    let before = holder.token();
+    solo.released(holder.release().await)?;
+    let next = solo.free(&other).await?;
+    solo.expect("S1", next.token() > before, format_args!("the same token again"))?;
+    solo.released(next.release().await)
+}
+
+/// Two at once, one of which may be taken.
+pub(super) async fn multi(solo: &mut Solo) -> Known<()> {
+    let paths = ["a", "b"].map(|name| join(&solo.path, name));
+    let locks = paths.each_ref().map(|path| {
+        let builder = Lock::builder(&solo.worker.client, path);
+        solo.set_up(builder)
+    });
+    let both = MultiLock::of(locks.clone());
+    let one = solo.worker.rng.index(2);
+    let holder = solo.free(&locks[one]).await?;
+    solo.taken(&both, &holder).await?;
+    let free = solo.free(&locks[1 - one]).await?;
+    solo.released(free.release().await)?;
+    solo.released(holder.release().await)?;
+    let all = solo.free(&both).await?;
+    let found = paths.each_ref().map(|path| all.get(path).map(|guard| guard.path().to_owned()));
+    let fits = all.len() == 2
+        && found.iter().zip(&paths).all(|(found, path)| {
+            found.as_ref().is_some_and(|found| found.starts_with(path.as_str()))
+        });
+    solo.expect("S3", fits, format_args!("has {found:?} of {paths:?}"))?;
+    for lock in &locks {
+        let taken = lock.try_acquire().await;
+        solo.stands(all.status())?;
+        let taken = solo.had("looking at", taken)?;
+        solo.expect("S2", taken.is_none(), format_args!("is granted one of both"))?;
+    }
+    solo.released(all.release().await)?;
+    for lock in &locks {
+        let guard = solo.free(lock).await?;
+        solo.released(guard.release().await)?;
+    }
+    Ok(())
+}
+
+/// Two tasks with one node, and a contender beside them.
+pub(super) async fn cohort(solo: &mut Solo) -> Known<()> {
+    let builder = CohortLock::builder(&solo.worker.client, &solo.path);
+    let sections = solo.worker.rng.within(1, 3) as u32;
+    let lingers = solo.worker.rng.one_in(3);
+    let builder = builder.max_sections(sections).max_stay(FOR_EVER);
+    let builder = if lingers { builder.linger(Duration::from_millis(200)) } else { builder };
+    let cohort = solo.set_up(builder);
+    let builder = Lock::builder(&solo.worker.client, &solo.path);
+    let lock = solo.set_up(builder);
+    let holder = solo.free(&cohort).await?;
+    solo.taken(&cohort, &holder).await?;
+    solo.taken(&lock, &holder).await?;
+    let ticket = lock.enqueue().await;
+    let mut ticket = solo.had("queueing at", ticket)?;
+    let waiting = cohort.acquire();
+    tokio::pin!(waiting);
+    solo.still_waits("S2", waiting.as_mut(), &[&holder]).await?;
+    solo.expect("E1", cohort.waiting() == 1, format_args!("{} wait", cohort.waiting()))?;
+    let before = holder.token();
+    solo.released(holder.release().await)?;
+    let passes = sections > 1;
+    let first = tokio::select! {
+        biased;
+        guard = &mut waiting => {
+            let guard = solo.had("waiting for", guard)?;
+            let fits = guard.token() > before && guard.token().get() == before.get();
+            // It may not have heard yet of the contender behind it.
+            solo.expect("L3", fits, format_args!("{} is passed on", guard.token()))?;
+            solo.released(guard.release().await)?;
+            true
+        }
+        guard = ticket.wait() => {
+            let guard = solo.had("waiting for", guard)?;
+            solo.expect("L3", !passes, format_args!("{} is not passed on", guard.token()))?;
+            solo.released(guard.release().await)?;
+            false
+        }
+    };
+    match first {
+        true => {
+            let guard = ticket.wait().await;
+            let guard = solo.had("waiting for", guard)?;
+            solo.released(guard.release().await)
+        }
+        false => {
+            let guard = waiting.await;
+            let guard = solo.had("waiting for", guard)?;
+            solo.released(guard.release().await)
+        }
+    }
+}
