@@ -34,6 +34,21 @@ async fn no_delay_after_a_clean_release(setup: Setup) {
     emptied(&setup.outsider, &path).await;
 }
 
+/// The number 0 does not stand for the first contender there.
+#[test_with(on_each_release)]
+async fn recreated_path_keeps_the_delay(setup: Setup) {
+    let (path, delay) = (setup.path("recreated"), Duration::from_millis(300));
+    let zk = setup.client().await;
+    let plain = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    let gone = Instant::now();
+    within(plain.release()).await.unwrap();
+    let lock = Lock::builder(&setup.outsider, &path).lock_delay(delay).rotate_at(1).build();
+    let guard = within(lock.acquire()).await.unwrap();
+    assert!(guard.path().ends_with("-0000000000"), "{}", guard.path());
+    assert!(gone.elapsed() >= delay);
+    within(guard.release()).await.unwrap();
+}
+
 /// In each way in which a lock can go without having been released.
 #[test_with(on_each_release)]
 async fn unclean_end_delays_the_next_grant(setup: Setup) {

@@ -117,6 +117,25 @@ async fn exhausted_path_rejoins_all_queues(setup: Setup) {
     within(guards.release()).await.unwrap();
 }
 
+/// They are made together: one that is missing when that is found out was deleted by another client.
+#[test_with(on_each_release)]
+async fn node_in_doubt_that_others_delete_is_told(setup: Setup) {
+    let paths = [setup.existing("kept").await, setup.existing("deleted").await];
+    let (proxy, zk) = setup.proxied().await;
+    let created = proxy.on(Match::reply(OpCode::MULTI).once()).hold();
+    let both = MultiLock::new(&zk, &paths);
+    let asking = tokio::spawn(async move { both.acquire().await });
+    within(created.fired()).await;
+    proxy.refuse_connections().await;
+    proxy.reset_all();
+    let (names, _) = setup.outsider.children(&paths[1]).await.unwrap();
+    setup.outsider.delete(&zk_client::path::join(&paths[1], &names[0])).await.unwrap();
+    proxy.accept_connections().await;
+    let failed = within(asking).await.unwrap().map(drop);
+    assert_eq!(failed, Err(AcquireError::NodeDeleted));
+    joined(&setup.outsider, &paths[0], 0).await;
+}
+
 #[test_with(on_each_release)]
 async fn unobtainable_lock_fails_all_at_once(setup: Setup) {
     let path = setup.existing("a").await;

@@ -81,7 +81,7 @@ impl WaitQueue {
         let is_clean = match last.await {
             Ok((last, _)) => *last == *record(incarnation, sequence.wrapping_sub(1)).as_bytes(),
             Err(ReadError::Rejected(Rejection::NoNode)) => {
-                self.ensure(&record_path, b"", CreateMode::Persistent).await?;
+                self.ensure_release_record().await?;
                 sequence == 0
             }
             Err(error) => return Err(error.into()),
@@ -91,6 +91,12 @@ impl WaitQueue {
             tracing::info!(path = self.path, ?delay, "not released by the one before: waiting");
         }
         Ok(PreviousHolder { incarnation, begins })
+    }
+
+    /// Makes the node for records, unless it is there. Without it a contender with the number 0 takes itself for the first
+    /// one that there was: so it has to be there before a path is recreated.
+    pub(super) async fn ensure_release_record(&self) -> Result<(), AcquireError> {
+        self.ensure(&record_path(&self.path), b"", CreateMode::Persistent).await.map(drop)
     }
 
     /// The record that the holder of a place writes when it releases the lock.

@@ -62,6 +62,9 @@ impl WaitQueue {
     /// Waits until all contenders have left the queue, and deletes the path.
     async fn renew(&self) -> Result<(), AcquireError> {
         tracing::info!(path = self.path, "making the path anew");
+        if self.settings.lock_delay.is_some() {
+            self.ensure_release_record().await?;
+        }
         match timeout(PATIENCE, self.delete_when_empty()).await {
             Ok(rotated) => rotated,
             Err(_) => {

@@ -1,6 +1,6 @@
 //! Getting places in several queues at once.
 
-use zk_client::{Client, MultiError, WriteError};
+use zk_client::{Client, MultiError, Rejection, WriteError};
 
 use super::{Position, WaitQueue};
 use crate::{
@@ -46,7 +46,11 @@ impl WaitQueue {
             let created = client.create_all_protected(creates).followed_by(listed).await?;
             let (nodes, listings) = created.map_err(|MultiError { rejection, index }| {
                 let wait_queue = wait_queues.get(index).unwrap_or(first);
-                wait_queue.refused(WriteError::Rejected(rejection))
+                match wait_queue.refused(WriteError::Rejected(rejection)) {
+                    // Missing paths are made: the nodes were, and one of them was gone when that was found out.
+                    AcquireError::Rejected(Rejection::NoNode) => AcquireError::NodeDeleted,
+                    refused => refused,
+                }
             })?;
             if may_rotate && Self::are_near_overflow(wait_queues, &nodes) {
                 Self::rotate_all(wait_queues, nodes).await?;
