@@ -66,6 +66,20 @@ async fn only_patient_clients_retry_throttled(server: &Place) {
     assert_eq!(zk.session().epoch(), epoch, "over one connection");
 }
 
+/// Without a word on it, a node would be missing that the request was to make.
+#[test_with(on_each_release)]
+async fn throttled_parents_are_told_or_awaited(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let busy = too_busy_for(&proxy, about("/above").once());
+    let told = zk.create("/above/plain", b"").parents().await.map(drop);
+    assert_eq!(told, Err(WriteError::NotApplied(Cause::Throttled)));
+    assert_eq!(busy.turned_away(), 1);
+    let busy = too_busy_for(&proxy, about("/above").times(3));
+    let create = zk.create("/above/seat", b"").mode(CreateMode::Ephemeral).protected();
+    within(create.parents()).await.unwrap();
+    assert_eq!(busy.turned_away(), 3);
+}
+
 /// Pauses are short at first: so many are over in well under a second.
 #[test_with(on_each_release)]
 async fn many_throttled_requests_finish_soon(server: &Place) {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use zk_proto::{
     AclList,
     path::{ancestors, parent},
-    session::OnLoss,
+    session::{OnLoss, Patience},
 };
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
 use crate::{
     carry::attempt::Concluded,
     chroot::Chroot,
-    error::{MultiError, Rejection, WriteError},
+    error::{Cause, MultiError, Rejection, WriteError},
     request::{
         call_options::{Admission, CallOptions},
         client::Client,
@@ -79,7 +79,7 @@ impl Above {
     pub(crate) fn of<'a>(wishes: impl IntoIterator<Item = &'a Wish<'a>>) -> Option<Self> {
         let mut above = Self::default();
         for wish in wishes {
-            let Wish { client, options, path, mode, floor, .. } = wish;
+            let Wish { client, options, path, mode, floor, known_by, .. } = wish;
             let Some(wanted) = wish.above else { continue };
             let chroot = &client.handle.chroot;
             let Ok(path) = chroot.resolve(path, mode.naming()) else { continue };
@@ -90,7 +90,11 @@ impl Above {
             let levels = levels.into_iter().rev();
             let level = |path: &str| (path.to_owned(), wanted, wish.acl().clone());
             above.levels.extend(levels.map(level));
-            above.options = *options;
+            above.options = match known_by {
+                None => *options,
+                // They have to be as patient as the protected node itself.
+                Some(_) => CallOptions { patience: Patience::Throttling, ..*options },
+            };
         }
         (!above.levels.is_empty()).then_some(above)
     }
@@ -139,14 +143,14 @@ impl Above {
     }
 }
 
-/// Returns the error if the parent was refused for its content.
+/// Returns the error if the parent was refused for its content, or for want of time.
 fn refused(level: Result<Created, WriteError>) -> Option<WriteError> {
     use Rejection::{NoNode, NodeExists, Unimplemented};
     let error = level.err()?;
     match error {
         // The parent exists, or the next attempt decides: it asks for another kind of node then.
         WriteError::Rejected(NodeExists | NoNode | Unimplemented) => None,
-        WriteError::Rejected(_) => Some(error),
+        WriteError::Rejected(_) | WriteError::NotApplied(Cause::Throttled) => Some(error),
         _ => None,
     }
 }
