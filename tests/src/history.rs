@@ -264,11 +264,11 @@ impl History {
             .filter(|(name, _)| !name.contains('/'))
     }
 
-    /// The nodes whose paths begin so, and which go with their sessions.
-    pub(crate) fn ephemerals_below(&self, prefix: &str) -> Vec<String> {
+    /// The nodes whose paths begin so.
+    pub(crate) fn begin_with(&self, prefix: &str) -> impl Iterator<Item = (&str, &Live)> {
         let range = self.live.range::<Box<str>, _>(Box::from(prefix)..);
-        let below = range.take_while(|(path, _)| path.starts_with(prefix));
-        below.filter(|(_, live)| live.owner.0 != 0).map(|(path, _)| path.to_string()).collect()
+        let nodes = range.map(|(path, live)| (&**path, live));
+        nodes.take_while(move |(path, _)| path.starts_with(prefix))
     }
 
     /// The names of the children of a node as of a transaction, in order.

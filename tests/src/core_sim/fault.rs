@@ -37,6 +37,7 @@ pub(crate) const fn is_borne(fault: Fault) -> bool {
             | Fault::BadLength
             | Fault::Storm
             | Fault::Swallow
+            | Fault::Throttle
             | Fault::Disown
             | Fault::Unresolved
             | Fault::Crash

@@ -31,6 +31,8 @@ pub(super) enum Queued {
     Answer { at: Zxid, frame: Bytes, last: bool },
     /// The answer to a sync, which tells how far the member has come.
     Sync { at: Zxid, xid: Xid, path: Text },
+    /// A request that is not carried out, since the member has too much to do.
+    Throttled { xid: Xid },
 }
 
 /// One client's connection.

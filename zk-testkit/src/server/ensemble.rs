@@ -79,6 +79,8 @@ pub struct Ensemble {
     next_conn: u64,
     /// What the nonces of SASL are made of.
     pub(super) nonces: u64,
+    /// What decides which requests are throttled.
+    pub(super) throttling: u64,
     /// Connections that have something to say, in the order in which they began to.
     talking: VecDeque<Conn>,
 }
@@ -114,6 +116,7 @@ impl Ensemble {
             serving: None,
             next_conn: 0,
             nonces: !config.seed,
+            throttling: config.seed,
             talking: VecDeque::new(),
             config,
         };
@@ -249,6 +252,16 @@ impl Ensemble {
         self.act(now, |this| {
             if let Some(replica) = this.members.get_mut(member.0) {
                 replica.lag = lag;
+            }
+        })
+    }
+
+    /// Has a member throttle so many requests in a thousand from now on, as overloaded servers since 3.7 do: they answer
+    /// without carrying anything out. Those before 3.7 do not know how.
+    pub fn throttle(&mut self, now: Time, member: Member, in_a_thousand: u64) {
+        self.act(now, |this| {
+            if let Some(replica) = this.members.get_mut(member.0) {
+                replica.throttled = in_a_thousand;
             }
         })
     }

@@ -47,6 +47,8 @@ pub(super) struct Replica {
     /// If it is a leader that is cut off, and has not noticed.
     pub(super) alone: Option<LeaderAlone>,
     pub(super) lag: Duration,
+    /// How many requests in a thousand it throttles.
+    pub(super) throttled: u64,
     pub(super) tree: Tree,
     pub(super) watches: Watches,
     /// The last transaction that is in `tree`.
@@ -78,6 +80,7 @@ impl Replica {
             gives_up: None,
             alone: None,
             lag,
+            throttled: 0,
             tree,
             watches: Watches::new(watches_mix),
             applied: Zxid(0),

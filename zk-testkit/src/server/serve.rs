@@ -17,6 +17,7 @@ use super::{
     txn::Txn,
     words,
 };
+use crate::real::Release;
 
 /// Shortest request that has a header.
 const LEN_REQUEST_MIN: usize = 8;
@@ -95,7 +96,9 @@ impl Ensemble {
                 if let Some(Phase::Bound(session)) = self.conns.get(&conn).map(|it| it.phase) {
                     self.heard_of(now, conn, session);
                 }
-                let item = if quirks::knows(self.config.release, op) {
+                let item = if self.throttles(conn, op) {
+                    Queued::Throttled { xid: header.xid }
+                } else if quirks::knows(self.config.release, op) {
                     Queued::Request { header, body }
                 } else {
                     let frame = reply(header.xid, Zxid(-1), Err(ErrorCode::UNIMPLEMENTED));
@@ -104,6 +107,17 @@ impl Ensemble {
                 self.queue(conn, item);
             }
         }
+    }
+
+    /// Whether a request is not carried out, since the member has too much to do. Heartbeats and the ends of sessions
+    /// are.
+    fn throttles(&mut self, conn: Conn, op: OpCode) -> bool {
+        let member = self.conns.get(&conn).and_then(|it| self.members.get(it.member));
+        let throttled = member.map_or(0, |replica| replica.throttled);
+        throttled > 0
+            && self.config.release >= Release::V3_7
+            && !matches!(op, OpCode::PING | OpCode::CLOSE_SESSION | OpCode::CREATE_SESSION)
+            && crate::rng::next(&mut self.throttling) % 1_000 < throttled
     }
 
     /// A session lives as long as the leader hears of it, be it a little later.
@@ -177,6 +191,10 @@ impl Ensemble {
                 }
                 Some(Queued::Sync { xid, path, .. }) => {
                     let answer = reply(xid, applied, Ok(&Self::sync_answer(&path)));
+                    self.say(conn, &answer);
+                }
+                Some(Queued::Throttled { xid }) => {
+                    let answer = reply(xid, applied, Err(ErrorCode::THROTTLED_OP));
                     self.say(conn, &answer);
                 }
                 Some(Queued::Request { header, body }) => self.read(conn, header, &body, applied),

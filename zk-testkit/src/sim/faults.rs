@@ -102,6 +102,8 @@ faults! {
         Storm = "event-storm",
         /// A reply never comes, but what is asked later is answered.
         Swallow = "lost-reply",
+        /// A member carries out some requests only, and throttles the others, so many in a thousand.
+        Throttle = "throttle",
         /// A client stands still for a while.
         Stall = "pause-client",
         /// A client's process is killed.
@@ -272,6 +274,9 @@ impl Schedule {
             Fault::Pause | Fault::CutOff => (Target::Member(member), rng.scaled(100, 30_000), 0),
             Fault::Depose => (Target::All, 0, 0),
             Fault::Lag => (Target::Member(member), rng.scaled(100, 30_000), rng.scaled(1, 5000)),
+            Fault::Throttle => {
+                (Target::Member(member), rng.scaled(100, 30_000), rng.scaled(20, 1_000))
+            }
             Fault::Stall => (one, rng.scaled(100, 30_000), 0),
             Fault::Expire
             | Fault::Crash

@@ -49,6 +49,7 @@ impl State {
             self.ensemble.start(at, member);
             self.ensemble.rejoin(at, member);
             self.ensemble.set_lag(at, member, self.ensemble.config().lag);
+            self.ensemble.throttle(at, member, 0);
         }
     }
 
@@ -169,6 +170,12 @@ impl State {
                     self.ensemble.set_lag(at, Member(member), lag);
                 }
             }
+            Fault::Throttle => {
+                for member in members {
+                    let in_a_thousand = if begins { amount } else { 0 };
+                    self.ensemble.throttle(at, Member(member), in_a_thousand);
+                }
+            }
             _ => {}
         }
     }
@@ -246,7 +253,13 @@ impl State {
 const fn fault_of_servers(fault: Fault) -> bool {
     matches!(
         fault,
-        Fault::Kill | Fault::Pause | Fault::Depose | Fault::Lag | Fault::Expire | Fault::CutOff
+        Fault::Kill
+            | Fault::Pause
+            | Fault::Depose
+            | Fault::Lag
+            | Fault::Expire
+            | Fault::CutOff
+            | Fault::Throttle
     )
 }
 

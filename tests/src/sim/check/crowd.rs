@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 
 use zk_locks::FencingToken;
-use zk_proto::{SessionId, Zxid, path::parent};
+use zk_proto::{
+    SessionId, Zxid,
+    path::{join, parent},
+};
 use zk_testkit::server::{Committed, Stamp, Txn};
 
 use super::{Checker, reasons::Reasons};
@@ -40,6 +43,8 @@ pub(super) struct Crowds {
     permits: Option<u32>,
     /// When all were at a double barrier.
     full: BTreeMap<Box<str>, Vec<(Zxid, u64)>>,
+    /// When that was told.
+    ready: BTreeMap<Box<str>, Vec<(Zxid, u64)>>,
     /// What is too much.
     too_many: Vec<String>,
     /// Since when each transaction has been known here, as far as that is of interest.
@@ -76,7 +81,7 @@ impl Crowds {
 
     fn created(&mut self, path: &str) {
         let Some(parent) = parent(path) else { return };
-        let is_double = parent.starts_with("/double/") && !path.ends_with(READY);
+        let is_double = parent.starts_with("/double/");
         let is_lease = parent.starts_with("/permits/") && parent.ends_with("/leases");
         if (is_double || is_lease) && !self.grown.iter().any(|grown| **grown == *parent) {
             self.grown.push(parent.into());
@@ -90,7 +95,10 @@ impl Crowds {
         for path in std::mem::take(&mut self.grown) {
             let there = history.children(&path).filter(|(name, _)| *name != READY).count();
             if path.starts_with("/double/") {
-                if there >= PARTICIPANTS {
+                let sign = history.live.get(&*join(&path, READY));
+                if sign.is_some_and(|sign| sign.czxid == zxid) {
+                    self.ready.entry(path).or_default().push((zxid, now));
+                } else if there >= PARTICIPANTS {
                     self.full.entry(path).or_default().push((zxid, now));
                 }
             } else if there > self.permits_of(&path) as usize {
@@ -114,6 +122,12 @@ impl Crowds {
     fn full_since(&self, path: &str, zxid: Zxid) -> Option<(Zxid, u64)> {
         let full = self.full.get(path)?;
         full.get(full.partition_point(|(at, _)| *at < zxid)).copied()
+    }
+
+    /// When that was told first, from this transaction on.
+    fn ready_since(&self, path: &str, zxid: Zxid) -> Option<(Zxid, u64)> {
+        let ready = self.ready.get(path)?;
+        ready.get(ready.partition_point(|(at, _)| *at < zxid)).copied()
     }
 
     fn permits_of(&self, leases: &str) -> u32 {
@@ -245,8 +259,8 @@ impl Checker {
         }
     }
 
-    /// A participant that came then has not got into a double barrier in time. If all were there long ago, it should
-    /// have.
+    /// A participant that came then has not got into a double barrier in time. If it was told long ago that all are
+    /// there, or they were and still are, it should have.
     pub(crate) fn not_entered(&mut self, client: u32, session: SessionId, site: Site, then: Zxid) {
         let path = site.path();
         let own = |live: &Live| live.owner == session && live.czxid > then;
@@ -257,7 +271,9 @@ impl Checker {
             .collect();
         // Of two of one session it is unknown which it was.
         let [node] = *nodes else { return };
-        let Some((_, full)) = self.crowds.full_since(&path, node) else { return };
+        let there = self.history.children(&path).filter(|(name, _)| *name != READY).count();
+        let full = self.crowds.full_since(&path, node).filter(|_| there >= PARTICIPANTS);
+        let Some((_, full)) = self.crowds.ready_since(&path, node).or(full) else { return };
         if self.now > full + self.patience(client) && !self.is_doubtful(session) {
             let text = format!("c{client} is not let into {path}, all were there at {full}");
             self.violated("L2", text);

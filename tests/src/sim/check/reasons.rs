@@ -139,6 +139,12 @@ impl Checker {
         (there, own, others)
     }
 
+    /// How many nodes below a path a session has had.
+    pub(crate) fn came(&self, path: &str, session: SessionId) -> usize {
+        let comings = self.reasons.comings.get(path);
+        comings.and_then(|comings| comings.get(&session)).copied().unwrap_or_default()
+    }
+
     /// How much a client's clock may be wrong by in a time, in milliseconds.
     pub(crate) fn drift(&self, client: u32, time: u64) -> u64 {
         time * u64::from(self.options.drifts[client as usize].unsigned_abs()) / 1_000_000 + 1

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use zk_client::Lease;
 use zk_proto::{
-    OpCode, SessionId, Xid, Zxid,
+    ErrorCode, OpCode, SessionId, Xid, Zxid,
     frame::{ReplyHeader, RequestHeader},
     request::ConnectRequest,
     traffic::{Received, Reply, Sent, SentRequest},
@@ -16,6 +16,7 @@ use zk_testkit::{
 };
 
 use super::{Checker, doubt::Doubt, writes::UNIQUE};
+use crate::sim::workload::SOLO;
 
 #[derive(Default)]
 pub(super) struct Wires {
@@ -33,6 +34,10 @@ pub(super) struct Wires {
     disowned: BTreeSet<u32>,
     /// Paths of creates that must not be sent twice.
     sent_creates: BTreeSet<String>,
+    /// When each client was throttled last.
+    throttled: BTreeMap<u32, u64>,
+    /// How much clients have asked for below paths that they use alone.
+    asked_alone: BTreeMap<u32, u64>,
 }
 
 /// Behind this number of a request a small one may follow: those between had their numbers, and were not sent.
@@ -103,6 +108,10 @@ impl Checker {
                 self.violated("S8", format!("c{client} sends {xid:?} after {last:?}"));
             }
         }
+        let is_alone = |path: &str| path.starts_with(SOLO);
+        if self.options.draws_settings && request.path().is_some_and(|it| is_alone(&it.lossy())) {
+            *self.wires.asked_alone.entry(client).or_default() += 1;
+        }
         if op == OpCode::CLOSE_SESSION {
             self.wires.closing.extend(self.wires.links.get(&seen.link));
         }
@@ -117,6 +126,17 @@ impl Checker {
         }
     }
 
+    /// Whether a request of a client may still be on its way that was throttled: the pause before it is sent again is
+    /// not that long.
+    pub(crate) fn was_throttled(&self, client: u32) -> bool {
+        self.wires.throttled.get(&client).is_some_and(|at| self.now < at + 10_000)
+    }
+
+    /// How much a client has asked for below paths that it uses alone.
+    pub(crate) fn asked_alone(&self, client: u32) -> u64 {
+        self.wires.asked_alone.get(&client).copied().unwrap_or_default()
+    }
+
     /// A client says that its session has expired, and the servers have it still.
     pub(crate) fn given_up(&mut self, client: u32, session: SessionId) {
         if let Some(heard) = self.should_believe(client) {
@@ -126,7 +146,7 @@ impl Checker {
 
     /// A client has been told that its session is closed, and the servers have it still.
     pub(crate) fn closed_in_vain(&mut self, client: u32, session: SessionId) {
-        if self.should_believe(client).is_some() && !self.was_doubtful(session) {
+        if !self.was_doubtful(session) {
             self.violated("S4", format!("c{client} is told that {session} is closed"));
         }
     }
@@ -197,8 +217,11 @@ impl Checker {
                 self.answers_alone(seen, greeting.session_id);
             }
             Received::Event { event, .. } => self.hears(seen.client, event),
-            Received::Reply(Reply { header: ReplyHeader { zxid, xid, .. }, .. }) => {
+            Received::Reply(Reply { header: ReplyHeader { zxid, xid, err }, .. }) => {
                 let client = seen.client;
+                if *err == ErrorCode::THROTTLED_OP {
+                    self.wires.throttled.insert(client, seen.at);
+                }
                 let Some(&session) = self.wires.links.get(&seen.link) else { return };
                 // What a ping shows, clients do not hold against other servers.
                 if zxid.0 > 0 && xid.0 > 0 && !seen.forged {

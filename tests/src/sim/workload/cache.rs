@@ -154,7 +154,8 @@ impl Followed {
         let connection = || (client.session().epoch(), client.session().state(), ctx.stalled());
         let before = connection();
         // Two reads for each node, as many at once as the session may have, and half of them are others'.
-        let reads = 4 * self.cache.nodes().len() as u64 / REQUESTS_MIN * 2 * ctx.options.latency.1;
+        let nodes = ctx.check().history.begin_with(self.root).count() as u64;
+        let reads = 4 * nodes / REQUESTS_MIN * 2 * ctx.options.latency.1;
         let bound = ctx.options.session_timeouts[ctx.number as usize] + 10_000 + reads;
         let late = tokio::select! {
             biased;

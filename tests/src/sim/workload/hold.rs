@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use zk_client::Session;
-use zk_locks::{Guards, Status};
+use zk_locks::{CheckError, Guards, Status};
 use zk_testkit::sim::{Actor, State};
 
 use super::{ClientContext, Drawn, Worker};
@@ -92,7 +92,7 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
         // A client that never asks.
         0 => {
             pass(time).await;
-            matches!(grip.status(), Status::Lost(_))
+            is_lost(&*grip)
         }
         1 => {
             let node = grip.path().map(|path| (path.to_owned(), ctx.check().is_there(path)));
@@ -101,8 +101,12 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
                 let text = format!("c{} is told that it holds {path}, which is gone", ctx.number);
                 ctx.check().shown_wrong(ctx.number, "E1", text);
             }
+            if let (Err(CheckError::Lost(why)), false) = (&checked, is_lost(&*grip)) {
+                let text = format!("c{} is told {why} by a check, and holds it", ctx.number);
+                ctx.check().shown_wrong(ctx.number, "E1", text);
+            }
             pass(time).await;
-            checked.is_err() && matches!(grip.status(), Status::Lost(_))
+            checked.is_err() && is_lost(&*grip)
         }
         _ => {
             let stalled = ctx.stalled();
@@ -136,7 +140,7 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
     if lost {
         ctx.count("guards lost while held");
         ctx.cluster.note(Actor::Client(ctx.number), "lost", token.get() as u64);
-        if !matches!(grip.status(), Status::Lost(_)) {
+        if !is_lost(&*grip) {
             let text = format!("c{} had lost {token}, and holds it again", ctx.number);
             ctx.check().violated("S4", text);
         }
@@ -146,6 +150,10 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
     }
     drop(holding);
     Arc::try_unwrap(grip).ok()
+}
+
+fn is_lost(claim: &impl Claim) -> bool {
+    matches!(claim.status(), Status::Lost(_))
 }
 
 /// When a session cannot be relied on any more. Looked at by a task of its own: a look in that of the work would wake the

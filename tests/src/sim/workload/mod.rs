@@ -5,7 +5,7 @@
 //! | `turns` | one recipe after the other: a further one is one more line there |
 //! | `take`, `hold` | asking for something, in all ways; holding it, and giving it back |
 //! | `lock`, `rw_lock`, `multi_lock`, `cohort_lock`, `semaphore`, `election`, `barrier`, `group`, `persistent_node` | recipes |
-//! | `settings` | settings of recipes |
+//! | `settings` | settings of recipes and of requests |
 //! | `foreign` | a client that changes the nodes of others |
 //! | `watcher`, `stream` | watches, and streams of events, held against all that is read |
 //! | `cache` | caches, moved from session to session |
@@ -52,7 +52,7 @@ pub(crate) use self::{
     persistent_node::{SITE as KEPT, keep},
     secret::identity,
     settings::{Drawn, LOCK_DELAY_MAX, ROTATION_MAX},
-    solo::BY_HAND,
+    solo::{BY_HAND, ROOT as SOLO},
 };
 use super::{
     Options,

@@ -59,6 +59,8 @@ async fn see_to_it(
 ) -> bool {
     let began = ctx.now();
     let mut states = node.subscribe();
+    // There is something to be told of at the beginning already.
+    states.mark_changed();
     let mut phase = ctx.phase.clone();
     let mut first = None;
     loop {
@@ -74,6 +76,10 @@ async fn see_to_it(
                 ctx.check().keeps(&data);
                 node.set_data(&data);
             }
+        }
+        if node.state() == NodeState::Closed {
+            let text = format!("c{} is told that its node is closed", ctx.number);
+            ctx.check().shown_wrong(ctx.number, "E1", text);
         }
         if let NodeState::Present { session, .. } = node.state() {
             ctx.count("granted: persistent nodes");

@@ -1,7 +1,8 @@
-//! Settings of recipes, drawn for each use.
+//! Settings of recipes and of requests, drawn for each use.
 
 use std::time::Duration;
 
+use zk_client::{CallOptions, Client};
 use zk_locks::{Builder, Layout, Lock};
 
 use super::{Worker, description};
@@ -46,6 +47,19 @@ impl Drawn {
 }
 
 impl Worker {
+    /// A client that waits in one of the ways there are.
+    pub(super) fn waiting(&mut self, client: &Client) -> Client {
+        let rng = &mut self.rng;
+        let time = Duration::from_millis(rng.scaled(1, 5_000));
+        match rng.below(8) {
+            0 => client.patient(),
+            1 => client.with(CallOptions::new().retry_throttled()),
+            2 => client.with(CallOptions::new().timeout(time)),
+            3 => client.with(CallOptions::new().fail_fast()),
+            _ => client.clone(),
+        }
+    }
+
     /// A recipe with a description that is the same in any process; where a run draws settings, with some that every
     /// recipe has.
     pub(super) fn described<R>(&mut self, builder: Builder<R>) -> R {

@@ -58,18 +58,19 @@ impl Watches {
     async fn step(&mut self) -> Result<(), Over> {
         let node = self.watcher.rng.index(NODES);
         let ctx = &self.watcher.ctx;
-        let changes = if ctx.options.only_reads(ctx.number) { 5 } else { 0 };
-        match changes + self.watcher.rng.below(14 - changes) {
-            12 => self.stream(node).await,
-            13 => self.stop_streams(node),
+        let changes = if ctx.options.only_reads(ctx.number) { 6 } else { 0 };
+        match changes + self.watcher.rng.below(15 - changes) {
+            13 => self.stream(node).await,
+            14 => self.stop_streams(node),
             0 => self.come(node).await,
             1 => self.go(node).await,
             2 => self.write(node).await,
             3 => self.child(node).await,
             4 => self.together(node).await,
-            5 | 6 => self.look(node).await,
-            7 => self.arm_children(node).await,
-            8 => self.arm_data(node).await,
+            5 => self.replace(node).await,
+            6 | 7 => self.look(node).await,
+            8 => self.arm_children(node).await,
+            9 => self.arm_data(node).await,
             _ => self.arm_exists(node).await,
         }
     }
@@ -100,6 +101,22 @@ impl Watches {
         let created = self.client.create(&path, b"").mode(CreateMode::Persistent).await;
         if unless_over(created)?.is_none() {
             unless_over(self.client.delete(&path).await)?;
+        }
+        Ok(())
+    }
+
+    /// Another node of the same name, with a child of the same name, in one transaction.
+    async fn replace(&self, node: usize) -> Result<(), Over> {
+        let path = self.path(node);
+        let child = format!("{path}/child");
+        for has_child in [true, false] {
+            let multi = self.client.multi();
+            let multi = if has_child { multi.delete(&child) } else { multi };
+            let multi = multi.delete(&path).create(&path, b"new", CreateMode::Persistent);
+            let multi = multi.create(&child, b"new", CreateMode::Persistent);
+            if !matches!(unless_over(multi.await)?, Some(Err(_))) {
+                break;
+            }
         }
         Ok(())
     }

@@ -78,7 +78,7 @@ impl Errands {
         if self.there.is_none() {
             return self.begin_anew().await;
         }
-        match self.worker.rng.below(22) {
+        match self.worker.rng.below(23) {
             0 => self.begin_anew().await,
             1..=6 => self.change().await,
             7 => self.make_sure().await,
@@ -91,6 +91,7 @@ impl Errands {
             16..=17 => self.read_together().await,
             18 => self.count().await,
             19..=20 => self.change_watched().await,
+            21 => self.read_in_vain().await,
             _ => self.ask_the_server().await,
         }
     }

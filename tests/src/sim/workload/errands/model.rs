@@ -84,6 +84,13 @@ impl Model {
         self.0.values().any(is_left)
     }
 
+    /// Whether servers may delete something of it as soon as its children are gone.
+    pub(super) fn has_containers(&self, path: &str) -> bool {
+        let below = join(path, "");
+        let is_of = |it: &str| it == path || it.starts_with(&below);
+        self.0.iter().any(|(it, node)| is_of(it) && node.mode == CreateMode::Container)
+    }
+
     /// Carries out a change, or nothing. Returns the path that it concerns.
     pub(super) fn apply(&mut self, change: &Change) -> Result<String, Rejection> {
         match change {

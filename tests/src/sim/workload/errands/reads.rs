@@ -5,9 +5,13 @@ use std::borrow::Cow;
 use zk_client::{ReadResult, Rejection, Stat, WatchKind};
 
 use super::{Errands, Over, View, lists, unless_over};
+use crate::sim::pass;
 
 /// Reads at once, at most.
 const TOGETHER_MAX: u64 = 6;
+
+/// Reads that are given up at once.
+const GIVEN_UP: usize = 3;
 
 impl Errands {
     /// Metadata of a node, as it is now.
@@ -96,6 +100,20 @@ impl Errands {
             }
         }
         Ok(())
+    }
+
+    /// Reads that are given up, some of them while they wait for room: those behind go on.
+    pub(super) async fn read_in_vain(&mut self) -> Result<(), Over> {
+        let view = self.view();
+        let client = view.client.patient();
+        let paths: Vec<String> = (0..GIVEN_UP).map(|_| view.path(&self.any())).collect();
+        let reads: Vec<_> = paths.iter().map(|path| client.get(path).submit()).collect();
+        let time = self.worker.rng.scaled(1, 50);
+        tokio::join!(biased; async {
+            pass(time).await;
+            drop(reads);
+        }, self.read())
+        .1
     }
 
     pub(super) async fn read_permissions(&mut self, view: &View, path: &str) -> Result<(), Over> {

@@ -20,7 +20,7 @@ impl Errands {
             }
         }
         let view = self.view();
-        let client = self.waiting(&view.client);
+        let client = self.worker.waiting(&view.client);
         let Some(mut next) = self.there.clone() else { return Ok(()) };
         let said = next.apply_all(&changes);
         let paths: Vec<String> = changes.iter().map(|change| view.path(change.path())).collect();

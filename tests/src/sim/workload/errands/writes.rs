@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zk_client::{CallOptions, Client, Create, CreateMode, Rejection};
+use zk_client::{Create, CreateMode, Rejection};
 use zk_testkit::real::Release;
 
 use super::{
@@ -73,19 +73,6 @@ impl Errands {
         }
     }
 
-    /// A client that waits in one of the ways there are.
-    pub(super) fn waiting(&mut self, client: &Client) -> Client {
-        let rng = &mut self.worker.rng;
-        let time = Duration::from_millis(rng.scaled(1, 5_000));
-        match rng.below(8) {
-            0 => client.patient(),
-            1 => client.with(CallOptions::new().retry_throttled()),
-            2 => client.with(CallOptions::new().timeout(time)),
-            3 => client.with(CallOptions::new().fail_fast()),
-            _ => client.clone(),
-        }
-    }
-
     /// What would be there after a change, and what is said of it.
     pub(super) fn after(&self, change: &Change) -> Option<(Model, Result<String, Rejection>)> {
         let mut next = self.there.clone()?;
@@ -97,7 +84,7 @@ impl Errands {
     pub(super) async fn change(&mut self) -> Result<(), Over> {
         let change = self.any_change();
         let view = self.view();
-        let client = self.waiting(&view.client);
+        let client = self.worker.waiting(&view.client);
         let Some((next, said)) = self.after(&change) else { return Ok(()) };
         let (what, next) = (format!("{change:?}"), Some(next));
         let expected = said.as_ref().map(drop).map_err(|rejection| *rejection);
@@ -109,6 +96,8 @@ impl Errands {
                 let created = self.settle(what, &expected, next, created)?;
                 let is_certain = created.is_some() && !is_mortal;
                 self.parents_may_stay(&view, &change, is_certain).await?;
+                // Numbers begin anew below a parent that has vanished and was made again.
+                let created = created.filter(|_| !is_mortal);
                 let wanted = said.ok().map(|path| view.path(&path));
                 if let Some(created) =
                     created.filter(|created| Some(&created.path) != wanted.as_ref())
@@ -248,8 +237,8 @@ impl Errands {
         if path == "/" {
             return Ok(());
         }
-        let is_mortal = self.is_mortal();
         let Some(mut next) = self.there.take() else { return Ok(()) };
+        let is_mortal = next.is_mortal() || next.has_containers(&path);
         let there = next.clear(&path);
         let epoch = view.client.session().epoch();
         let deleted = view.client.delete_recursive(&view.path(&path)).await;

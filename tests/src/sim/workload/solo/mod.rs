@@ -8,23 +8,28 @@
 //! | `permits` | the semaphore |
 //! | `meeting` | barriers, groups |
 //! | `leading` | the election |
+//! | `seats` | nodes that recipes are made of |
+//! | `tally` | what observers are told |
 
 mod leading;
 mod meeting;
 mod permits;
 mod queue;
+mod seats;
 mod sharing;
+mod tally;
 
-use std::{cmp::Ordering, fmt, pin::Pin, time::Duration};
+use std::{cmp::Ordering, fmt, pin::Pin, sync::Arc, time::Duration};
 
 use zk_client::{Cause, ReadError, SessionState};
 use zk_locks::{AcquireError, Builder, CheckError, Contender, ReleaseError, Status};
 
+use self::tally::Tally;
 use super::{Drawn, Worker, take::Takes};
 use crate::sim::{check::Claim, pass};
 
 /// Where the nodes are.
-const ROOT: &str = "/solo";
+pub(crate) const ROOT: &str = "/solo";
 
 /// How the names of nodes begin that no recipe makes. Those go with the session at the latest.
 pub(crate) const BY_HAND: &str = "by-hand-";
@@ -32,8 +37,12 @@ pub(crate) const BY_HAND: &str = "by-hand-";
 /// Longer than anything lasts.
 const FOR_EVER: Duration = Duration::from_secs(3_600);
 
-/// How long something is waited for that does not come, in milliseconds.
-const SOON: u64 = 300;
+/// Half of the time for which something is waited for that does not come, in milliseconds.
+const SOON: u64 = 200;
+
+/// How many requests somebody sends in the second half at most, who has nothing to do but to wait: now and then it looks
+/// again, or comes back over another connection.
+const ASKED_MAX: u64 = 12;
 
 /// How often it is looked whether something has happened, in milliseconds.
 const LOOK: u64 = 50;
@@ -55,10 +64,13 @@ struct Solo {
     path: String,
     description: String,
     uses: u64,
+    tally: Arc<Tally>,
 }
 
 pub(super) async fn work(worker: Worker) {
-    let mut solo = Solo { worker, path: String::new(), description: String::new(), uses: 0 };
+    let tally = Arc::new(Tally::new(&worker.ctx));
+    let (path, description) = (String::new(), String::new());
+    let mut solo = Solo { worker, path, description, uses: 0, tally };
     loop {
         let pause = solo.worker.rng.scaled(20, 10_000);
         if !solo.worker.think(pause).await || matches!(solo.play().await, Err(Cut::Over)) {
@@ -75,7 +87,8 @@ impl Solo {
         let unique = self.worker.rng.next();
         self.path = format!("{ROOT}/c{client}-{session}-{unique:x}");
         self.description = format!("use {} by client {client}", self.uses);
-        let played = match self.worker.rng.below(12) {
+        self.tally = Arc::new(Tally::new(&self.worker.ctx));
+        let played = match self.worker.rng.below(14) {
             0..=2 => queue::exclusive(self).await,
             3 => queue::simple(self).await,
             4 => queue::multi(self).await,
@@ -84,12 +97,17 @@ impl Solo {
             8 => permits::play(self).await,
             9 => meeting::barrier(self).await,
             10 => meeting::group(self).await,
+            11 | 12 => seats::play(self).await,
             _ => leading::play(self).await,
         };
         match played {
             Ok(()) => {
                 self.worker.ctx.count("recipes used alone");
-                self.until_left(0).await
+                self.until_left(0).await?;
+                match self.tally.mistakes() {
+                    Some(mistakes) => self.wrong("E1", format_args!("is told {mistakes}")),
+                    None => Ok(()),
+                }
             }
             Err(Cut::Failed) => {
                 self.worker.ctx.count("recipes used alone that failed");
@@ -105,7 +123,7 @@ impl Solo {
         let builder = builder.description(&self.description).look_ahead(rng.one_in(3));
         let pause = Duration::from_millis(rng.scaled(50, 20_000));
         let builder = builder.recheck(rng.one_in(3).then_some(pause));
-        builder.build()
+        builder.observer(self.tally.clone()).build()
     }
 
     /// What came of asking for something that is to be had.
@@ -144,8 +162,12 @@ impl Solo {
         claim: &impl Claim,
         check: impl Future<Output = Result<(), CheckError>>,
     ) -> Known<()> {
+        let ctx = &self.worker.ctx;
+        let before = ctx.check().asked_alone(ctx.number);
         let checked = check.await;
+        let asked = ctx.check().asked_alone(ctx.number) > before;
         self.holds(claim)?;
+        self.expect("E1", asked, format_args!("a check asks no server: {checked:?}"))?;
         match checked {
             Ok(()) => Ok(()),
             Err(CheckError::Unavailable(_)) => Err(Cut::Failed),
@@ -238,11 +260,19 @@ impl Solo {
         mut wait: Pin<&mut impl Future<Output = Result<T, AcquireError>>>,
         by: &[&dyn Claim],
     ) -> Known<()> {
+        let ctx = &self.worker.ctx;
+        let mut asked = 0;
         let early = tokio::select! {
             biased;
             early = &mut wait => Some(early),
-            () = pass(SOON) => None,
+            () = async {
+                pass(SOON).await;
+                let before = ctx.check().asked_alone(ctx.number);
+                pass(SOON).await;
+                asked = ctx.check().asked_alone(ctx.number) - before;
+            } => None,
         };
+        self.expect("L3", asked <= ASKED_MAX, format_args!("waits with {asked} requests"))?;
         for claim in by {
             self.stands(claim.status())?;
         }
@@ -251,9 +281,22 @@ impl Solo {
         self.wrong(rule, format_args!("does not wait"))
     }
 
-    /// How many nodes there are that go with the session.
+    /// The nodes that go with the session.
+    fn there(&self) -> Vec<String> {
+        let checker = self.worker.ctx.check();
+        let there = checker.history.begin_with(&self.path).filter(|(_, live)| live.owner.0 != 0);
+        there.map(|(path, _)| path[self.path.len()..].to_owned()).collect()
+    }
+
+    /// How many there are.
     fn left(&self) -> usize {
-        self.worker.ctx.check().history.ephemerals_below(&self.path).len()
+        self.there().len()
+    }
+
+    /// How many there have been.
+    fn came(&self) -> usize {
+        let session = self.worker.client.session().id();
+        self.worker.ctx.check().came(&self.path, session)
     }
 
     /// Waits until so many are there, and are seen to be.
@@ -294,6 +337,11 @@ impl Solo {
                     && listed.session == session
                     && claim.path().is_none_or(|path| path.ends_with(&listed.name))
             });
+        let ctx = &self.worker.ctx;
+        if listed.len() > expected.len() && ctx.check().was_throttled(ctx.number) {
+            // An attempt that was given up may come late, and leaves then.
+            return Err(Cut::Failed);
+        }
         if !fits {
             let expected: Vec<_> = expected.iter().map(|it| (it.token(), it.path())).collect();
             return self.wrong("E1", format_args!("is told of {listed:?}, not {expected:?}"));
@@ -306,9 +354,7 @@ impl Solo {
     }
 
     fn wrong<T>(&self, rule: &'static str, text: fmt::Arguments<'_>) -> Known<T> {
-        let there = self.worker.ctx.check().history.ephemerals_below(&self.path);
-        let there = there.iter().map(|path| &path[self.path.len()..]).collect::<Vec<_>>();
-        let text = format!("alone in {}: {text}; there is {there:?}", self.path);
+        let text = format!("alone in {}: {text}; there is {:?}", self.path, self.there());
         self.worker.shown_wrong(rule, &text);
         Err(Cut::Failed)
     }

@@ -1,7 +1,7 @@
 //! The semaphore: as many permits as there are, and no more.
 
 use zk_client::CreateMode;
-use zk_locks::{Guards, Semaphore};
+use zk_locks::{AcquireError, Guards, Semaphore};
 use zk_proto::path::join;
 
 use super::{BY_HAND, Cut, Known, Solo};
@@ -23,6 +23,12 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
         }
         false => semaphore.with_permits(permits),
     };
+    if counted && solo.worker.rng.one_in(4) {
+        no_count(solo, &semaphore).await?;
+        if semaphore.resize(permits).await.is_err() {
+            return Err(Cut::Failed);
+        }
+    }
     let all = usize::try_from(permits).unwrap_or_default();
     let (many, rest) = taken(solo, &semaphore, all).await?;
     let mut claims: Vec<&dyn Claim> = rest.iter().map(|guard| guard as &dyn Claim).collect();
@@ -49,6 +55,27 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     }
     solo.released(many.release().await)?;
     by_hand(solo, &semaphore, all).await
+}
+
+/// Something else stands where the number should.
+async fn no_count(solo: &mut Solo, semaphore: &Semaphore) -> Known<()> {
+    let path = join(&solo.path, "count");
+    let words: &[u8] = *solo.worker.rng.pick(&[&b""[..], b"5", b"two", b"three"]);
+    if solo.worker.client.set(&path, words).await.is_err() {
+        return Err(Cut::Failed);
+    }
+    let taken = match solo.worker.rng.one_in(2) {
+        true => semaphore.acquire().await.map(drop),
+        false => semaphore.try_acquire().await.map(drop),
+    };
+    match taken {
+        Err(AcquireError::NotACount { path: told }) => {
+            solo.expect("E1", told == path, format_args!("no count in {told}, not {path}"))
+        }
+        Ok(()) => solo.wrong("S3", format_args!("takes {words:?} for a number")),
+        Err(error) => solo.had("taking", Err(error)),
+    }?;
+    solo.until_left(0).await
 }
 
 /// Takes all permits: several at once, and the others one by one.

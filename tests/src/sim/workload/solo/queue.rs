@@ -62,7 +62,15 @@ pub(super) async fn exclusive(solo: &mut Solo) -> Known<()> {
         drop(third);
     }
     solo.until_left(2).await?;
+    let is_asked = solo.worker.rng.one_in(3);
+    if is_asked {
+        asked_early(solo, &lock, &holder, &second).await?;
+    }
     let next = follows(solo, &lock, holder, second).await?;
+    if is_asked && next.revoked().await.is_err() {
+        solo.holds(&next)?;
+        return solo.wrong("E1", format_args!("is told that it has lost, and it has not"));
+    }
     solo.is_held(&next, next.check()).await?;
     solo.taken(&lock, &next).await?;
     solo.released(next.release().await)?;
@@ -100,6 +108,8 @@ async fn looks_right(solo: &Solo, layout: Layout, guard: &Guard) -> Known<()> {
         && node.starts_with(begins)
         && node.get(..node.len().saturating_sub(10)).is_some_and(|name| name.ends_with(ends));
     solo.expect("S3", fits, format_args!("has the node {} by {layout:?}", guard.path()))?;
+    let knows = solo.tally.knows(guard.path(), guard.token());
+    solo.expect("E1", knows, format_args!("observers do not know of {guard:?}"))?;
     let node = solo.worker.client.get(guard.path()).await;
     solo.holds(guard)?;
     let (data, stat) = solo.read(node)?;
@@ -212,6 +222,21 @@ async fn asked_back(solo: &Solo, lock: &Lock, holder: &Guard) -> Known<()> {
     solo.holds(holder)?;
     let asked = listed.first().is_some_and(|first| first.is_revoked());
     solo.expect("E1", asked, format_args!("does not see that {listed:?} is asked"))
+}
+
+/// One that waits is asked to give the lock back, before it has it.
+async fn asked_early(solo: &Solo, lock: &Lock, holder: &Guard, next: &Ticket) -> Known<()> {
+    let listed = lock.queue().contenders().await;
+    let listed = solo.read(listed)?;
+    solo.holds(holder)?;
+    let is_it = |name: &str| next.path().is_some_and(|path| path.ends_with(name));
+    match listed.get(1).filter(|second| is_it(&second.name)) {
+        Some(second) => match lock.queue().revoke(second).await {
+            Ok(asked) => solo.expect("E1", asked, format_args!("{second:?} is said to be gone")),
+            Err(_) => Err(Cut::Failed),
+        },
+        None => solo.wrong("E1", format_args!("is not told of {:?}: {listed:?}", next.path())),
+    }
 }
 
 /// The holder leaves, or is made to, and the next one has the lock.

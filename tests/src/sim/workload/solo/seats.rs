@@ -1,0 +1,71 @@
+//! Nodes that are there once, or not at all, whatever becomes of replies and of those who wait for them.
+
+use zk_client::{CreateMode, OwnedNode, Rejection, WriteError};
+use zk_proto::path::join;
+
+use super::{Cut, Known, Solo};
+
+pub(super) async fn play(solo: &mut Solo) -> Known<()> {
+    let mut owned = Vec::new();
+    for _ in 0..solo.worker.rng.within(2, 5) {
+        if let Some(node) = taken(solo).await? {
+            owned.push(node);
+        }
+        if solo.worker.rng.one_in(3) {
+            match owned.pop() {
+                Some(node) if solo.worker.rng.one_in(2) => {
+                    let path = node.path().to_owned();
+                    if node.delete().await.is_ok() {
+                        let gone = !solo.worker.ctx.check().is_there(&path);
+                        solo.expect("X3", gone, format_args!("{path} is there"))?;
+                    }
+                }
+                node => drop(node),
+            }
+        }
+        solo.until_left(owned.len()).await?;
+    }
+    Ok(())
+}
+
+/// One more, if it comes to that.
+async fn taken(solo: &mut Solo) -> Known<Option<OwnedNode>> {
+    let is_numbered = solo.worker.rng.one_in(2);
+    let mode = if is_numbered { CreateMode::EphemeralSequential } else { CreateMode::Ephemeral };
+    let client = solo.worker.client.clone();
+    let client = solo.worker.waiting(&client);
+    let path = join(&solo.path, "seat-");
+    let create = client.create(&path, b"taken").mode(mode).protected();
+    let (before, there) = (solo.came(), solo.left());
+    let created = match solo.worker.rng.one_in(2) {
+        true => create.parents().await,
+        false => create.containers().await,
+    };
+    match created {
+        Ok(created) => {
+            let Some(node) = created.owned else {
+                return solo.wrong("X1", format_args!("{} belongs to nobody", created.path));
+            };
+            let fits = node.path() == created.path
+                && node.name().starts_with("_c_")
+                && node.name().contains("-seat-")
+                && solo.worker.ctx.check().is_there(node.path());
+            solo.expect("X1", fits, format_args!("has made {}", created.path))?;
+            let is_one = (solo.came(), solo.left()) == (before + 1, there + 1);
+            solo.expect("X1", is_one, format_args!("several for {}", created.path))?;
+            Ok(Some(node))
+        }
+        Err(WriteError::Rejected(Rejection::ReadOnly)) => Err(Cut::Failed),
+        Err(error) if error.session_end().is_some() => Err(Cut::Over),
+        Err(WriteError::NotApplied(why)) => {
+            solo.read(solo.worker.client.resolve_in_doubt().await)?;
+            let none = solo.came() == before;
+            solo.expect("S9", none, format_args!("is told that there was none: {why}"))?;
+            Ok(None)
+        }
+        Err(WriteError::Rejected(rejection)) => {
+            solo.wrong("S9", format_args!("is refused: {rejection}"))
+        }
+        Err(_) => Ok(None),
+    }
+}
