@@ -3,7 +3,8 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `queue` | locks that one contender holds |
+//! | `queue` | the exclusive lock |
+//! | `variants` | other locks that one contender holds |
 //! | `sharing` | the read/write lock |
 //! | `permits` | the semaphore |
 //! | `meeting` | barriers, groups |
@@ -18,6 +19,7 @@ mod queue;
 mod seats;
 mod sharing;
 mod tally;
+mod variants;
 
 use std::{cmp::Ordering, fmt, pin::Pin, sync::Arc, time::Duration};
 
@@ -90,9 +92,9 @@ impl Solo {
         self.tally = Arc::new(Tally::new(&self.worker.ctx));
         let played = match self.worker.rng.below(14) {
             0..=2 => queue::exclusive(self).await,
-            3 => queue::simple(self).await,
-            4 => queue::multi(self).await,
-            5 => queue::cohort(self).await,
+            3 => variants::simple(self).await,
+            4 => variants::multi(self).await,
+            5 => variants::cohort(self).await,
             6 | 7 => sharing::play(self).await,
             8 => permits::play(self).await,
             9 => meeting::barrier(self).await,

@@ -60,8 +60,8 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
 /// Something else stands where the number should.
 async fn no_count(solo: &mut Solo, semaphore: &Semaphore) -> Known<()> {
     let path = join(&solo.path, "count");
-    let words: &[u8] = *solo.worker.rng.pick(&[&b""[..], b"5", b"two", b"three"]);
-    if solo.worker.client.set(&path, words).await.is_err() {
+    let words = *solo.worker.rng.pick(&["", "5", "two", "three"]);
+    if solo.worker.client.set(&path, words.as_bytes()).await.is_err() {
         return Err(Cut::Failed);
     }
     let taken = match solo.worker.rng.one_in(2) {

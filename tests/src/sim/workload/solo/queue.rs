@@ -1,15 +1,10 @@
-//! Locks that one contender holds: with a queue, without one, several at once, and for several tasks.
-
-use std::time::Duration;
+//! The exclusive lock: one contender behind the other.
 
 use zk_client::CreateMode;
-use zk_locks::{
-    AcquireError, CohortLock, ForeignNodes, Guard, Layout, Lock, Lost, MultiLock, SimpleLock,
-    Status, Ticket,
-};
+use zk_locks::{AcquireError, ForeignNodes, Guard, Layout, Lock, Lost, Status, Ticket};
 use zk_proto::path::{join, name};
 
-use super::{BY_HAND, Cut, FOR_EVER, Known, Solo};
+use super::{BY_HAND, Cut, Known, Solo};
 use crate::sim::{pass, workload::settings::LAYOUTS};
 
 /// How names begin, and end in front of their number.
@@ -291,117 +286,5 @@ async fn taken_away(solo: &Solo, lock: &Lock, holder: Guard) -> Known<()> {
             solo.expect("E1", is_lost, format_args!("has lost it, and a check gives {checked:?}"))
         }
         lost => solo.wrong("E1", format_args!("is told {lost}, and was evicted")),
-    }
-}
-
-/// The lock that is one node.
-pub(super) async fn simple(solo: &mut Solo) -> Known<()> {
-    let [lock, other] = [0; 2].map(|_| {
-        let builder = SimpleLock::builder(&solo.worker.client, &solo.path);
-        solo.set_up(builder)
-    });
-    let nobody = lock.holder().await;
-    let nobody = solo.read(nobody)?;
-    solo.expect("E1", nobody.is_none(), format_args!("{nobody:?} is told to hold it"))?;
-    let holder = solo.free(&lock).await?;
-    let listed = other.holder().await;
-    let listed: Vec<_> = solo.read(listed)?.into_iter().collect();
-    solo.lists(&listed, &[&holder])?;
-    let says = listed[0].description().ends_with(&solo.description);
-    solo.expect("E1", says, format_args!("{listed:?} holds it"))?;
-    solo.taken(&other, &holder).await?;
-    solo.is_held(&holder, holder.check()).await?;
-    let before = holder.token();
-    solo.released(holder.release().await)?;
-    let next = solo.free(&other).await?;
-    solo.expect("S1", next.token() > before, format_args!("the same token again"))?;
-    solo.released(next.release().await)
-}
-
-/// Two at once, one of which may be taken.
-pub(super) async fn multi(solo: &mut Solo) -> Known<()> {
-    let paths = ["a", "b"].map(|name| join(&solo.path, name));
-    let locks = paths.each_ref().map(|path| {
-        let builder = Lock::builder(&solo.worker.client, path);
-        solo.set_up(builder)
-    });
-    let both = MultiLock::of(locks.clone());
-    let one = solo.worker.rng.index(2);
-    let holder = solo.free(&locks[one]).await?;
-    solo.taken(&both, &holder).await?;
-    let free = solo.free(&locks[1 - one]).await?;
-    solo.released(free.release().await)?;
-    solo.released(holder.release().await)?;
-    let all = solo.free(&both).await?;
-    let found = paths.each_ref().map(|path| all.get(path).map(|guard| guard.path().to_owned()));
-    let fits = all.len() == 2
-        && found.iter().zip(&paths).all(|(found, path)| {
-            found.as_ref().is_some_and(|found| found.starts_with(path.as_str()))
-        });
-    solo.expect("S3", fits, format_args!("has {found:?} of {paths:?}"))?;
-    for lock in &locks {
-        let taken = lock.try_acquire().await;
-        solo.stands(all.status())?;
-        let taken = solo.had("looking at", taken)?;
-        solo.expect("S2", taken.is_none(), format_args!("is granted one of both"))?;
-    }
-    solo.released(all.release().await)?;
-    for lock in &locks {
-        let guard = solo.free(lock).await?;
-        solo.released(guard.release().await)?;
-    }
-    Ok(())
-}
-
-/// Two tasks with one node, and a contender beside them.
-pub(super) async fn cohort(solo: &mut Solo) -> Known<()> {
-    let builder = CohortLock::builder(&solo.worker.client, &solo.path);
-    let sections = solo.worker.rng.within(1, 3) as u32;
-    let lingers = solo.worker.rng.one_in(3);
-    let builder = builder.max_sections(sections).max_stay(FOR_EVER);
-    let builder = if lingers { builder.linger(Duration::from_millis(200)) } else { builder };
-    let cohort = solo.set_up(builder);
-    let builder = Lock::builder(&solo.worker.client, &solo.path);
-    let lock = solo.set_up(builder);
-    let holder = solo.free(&cohort).await?;
-    solo.taken(&cohort, &holder).await?;
-    solo.taken(&lock, &holder).await?;
-    let ticket = lock.enqueue().await;
-    let mut ticket = solo.had("queueing at", ticket)?;
-    let waiting = cohort.acquire();
-    tokio::pin!(waiting);
-    solo.still_waits("S2", waiting.as_mut(), &[&holder]).await?;
-    solo.expect("E1", cohort.waiting() == 1, format_args!("{} wait", cohort.waiting()))?;
-    let before = holder.token();
-    solo.released(holder.release().await)?;
-    let passes = sections > 1;
-    let first = tokio::select! {
-        biased;
-        guard = &mut waiting => {
-            let guard = solo.had("waiting for", guard)?;
-            let fits = guard.token() > before && guard.token().get() == before.get();
-            // It may not have heard yet of the contender behind it.
-            solo.expect("L3", fits, format_args!("{} is passed on", guard.token()))?;
-            solo.released(guard.release().await)?;
-            true
-        }
-        guard = ticket.wait() => {
-            let guard = solo.had("waiting for", guard)?;
-            solo.expect("L3", !passes, format_args!("{} is not passed on", guard.token()))?;
-            solo.released(guard.release().await)?;
-            false
-        }
-    };
-    match first {
-        true => {
-            let guard = ticket.wait().await;
-            let guard = solo.had("waiting for", guard)?;
-            solo.released(guard.release().await)
-        }
-        false => {
-            let guard = waiting.await;
-            let guard = solo.had("waiting for", guard)?;
-            solo.released(guard.release().await)
-        }
     }
 }
