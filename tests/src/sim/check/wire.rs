@@ -146,7 +146,8 @@ impl Checker {
 
     /// A client has been told that its session is closed, and the servers have it still.
     pub(crate) fn closed_in_vain(&mut self, client: u32, session: SessionId) {
-        if !self.was_doubtful(session) {
+        let is_misled = self.wires.disowned.contains(&client);
+        if !is_misled && !self.was_doubtful(session) {
             self.violated("S4", format!("c{client} is told that {session} is closed"));
         }
     }
