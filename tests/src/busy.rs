@@ -21,7 +21,7 @@ const LEN_BEFORE_ERROR: usize = 12;
 pub struct Busy(RuleHandle);
 
 /// Has the server behind a proxy with a single client be too busy for these requests: they are not carried out, and
-/// answered in their turn as servers since 3.6 do.
+/// answered in their turn as servers since 3.7 do.
 pub fn too_busy_for(proxy: &Proxy, requests: Match) -> Busy {
     let turned_away = Arc::new(Mutex::new(BTreeSet::new()));
     let asked = turned_away.clone();

@@ -247,6 +247,11 @@ impl Options {
         self.read_only_mode && client % 3 == 0
     }
 
+    /// From when on all clients are connected again, behind the last trouble.
+    pub(crate) fn well_from(&self) -> u64 {
+        self.duration + self.longest_timeout() + 10_000
+    }
+
     /// Longest session timeout.
     #[must_use]
     pub fn longest_timeout(&self) -> u64 {

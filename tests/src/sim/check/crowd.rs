@@ -34,6 +34,9 @@ pub(crate) struct Entrant {
     pub(crate) token: FencingToken,
 }
 
+/// When something was so at each path: transactions, and their times.
+type Moments = BTreeMap<Box<str>, Vec<(Zxid, u64)>>;
+
 /// Nodes whose children are counted, transaction by transaction.
 #[derive(Debug, Default)]
 pub(super) struct Crowds {
@@ -42,9 +45,9 @@ pub(super) struct Crowds {
     /// How many permits there are, by the node that tells.
     permits: Option<u32>,
     /// When all were at a double barrier.
-    full: BTreeMap<Box<str>, Vec<(Zxid, u64)>>,
+    full: Moments,
     /// When that was told.
-    ready: BTreeMap<Box<str>, Vec<(Zxid, u64)>>,
+    ready: Moments,
     /// What is too much.
     too_many: Vec<String>,
     /// Since when each transaction has been known here, as far as that is of interest.
@@ -61,6 +64,17 @@ struct TakenAway {
     path: Box<str>,
     owner: SessionId,
     by: SessionId,
+}
+
+/// The first moment at a path from a transaction on.
+fn first_since(moments: &Moments, path: &str, zxid: Zxid) -> Option<(Zxid, u64)> {
+    let moments = moments.get(path)?;
+    moments.get(moments.partition_point(|(at, _)| *at < zxid)).copied()
+}
+
+/// How many there are, but for the sign that all are.
+fn counted(history: &History, path: &str) -> usize {
+    history.children(path).filter(|(name, _)| *name != READY).count()
 }
 
 impl Crowds {
@@ -93,7 +107,7 @@ impl Crowds {
         let Stamp { zxid, session, .. } = committed.stamp;
         self.times.insert(zxid, now);
         for path in std::mem::take(&mut self.grown) {
-            let there = history.children(&path).filter(|(name, _)| *name != READY).count();
+            let there = counted(history, &path);
             if path.starts_with("/double/") {
                 let sign = history.live.get(&*join(&path, READY));
                 if sign.is_some_and(|sign| sign.czxid == zxid) {
@@ -120,14 +134,12 @@ impl Crowds {
 
     /// When all were at a double barrier first, from this transaction on.
     fn full_since(&self, path: &str, zxid: Zxid) -> Option<(Zxid, u64)> {
-        let full = self.full.get(path)?;
-        full.get(full.partition_point(|(at, _)| *at < zxid)).copied()
+        first_since(&self.full, path, zxid)
     }
 
     /// When that was told first, from this transaction on.
     fn ready_since(&self, path: &str, zxid: Zxid) -> Option<(Zxid, u64)> {
-        let ready = self.ready.get(path)?;
-        ready.get(ready.partition_point(|(at, _)| *at < zxid)).copied()
+        first_since(&self.ready, path, zxid)
     }
 
     fn permits_of(&self, leases: &str) -> u32 {
@@ -271,7 +283,7 @@ impl Checker {
             .collect();
         // Of two of one session it is unknown which it was.
         let [node] = *nodes else { return };
-        let there = self.history.children(&path).filter(|(name, _)| *name != READY).count();
+        let there = counted(&self.history, &path);
         let full = self.crowds.full_since(&path, node).filter(|_| there >= PARTICIPANTS);
         let Some((_, full)) = self.crowds.ready_since(&path, node).or(full) else { return };
         if self.now > full + self.patience(client) && !self.is_doubtful(session) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use zk_client::{Session, SessionState, Zxid};
 
-use super::Checker;
+use super::{Checker, ROUNDING};
 use crate::{
     history::{What, digest, guid},
     sim::{
@@ -13,9 +13,6 @@ use crate::{
         workload::KEPT,
     },
 };
-
-/// What may be late because the simulation itself rounds, in milliseconds.
-const ROUNDING: u64 = 10;
 
 /// How long the first in a queue may be without the lock if nothing goes wrong, in milliseconds.
 const FIRST_MAX: u64 = 5_000;
@@ -81,8 +78,7 @@ impl Checker {
 
     /// Whether something that was due then has taken too long, with all troubles over.
     pub(crate) fn is_overdue(&self, client: u32, since: u64) -> bool {
-        let well = self.options.duration + self.options.longest_timeout() + 10_000;
-        self.now > since.max(well) + self.patience(client)
+        self.now > since.max(self.options.well_from()) + self.patience(client)
     }
 
     /// What clients that do not stand still say of their sessions; `true` for those that have no

@@ -63,6 +63,9 @@ pub(crate) use self::{
 use super::{Counts, Options};
 use crate::history::History;
 
+/// What may be early or late because the simulation itself rounds, in milliseconds.
+pub(crate) const ROUNDING: u64 = 10;
+
 /// Something that must not happen and has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {

@@ -66,8 +66,11 @@ impl Checker {
 
     /// How long news take to come to a client.
     fn news(&self, since: u64, client: u32) -> u64 {
-        let well = self.options.duration + self.options.longest_timeout() + 10_000;
-        if since > well { 1_000 + 10 * self.options.latency.1 } else { self.patience(client) }
+        if since > self.options.well_from() {
+            1_000 + 10 * self.options.latency.1
+        } else {
+            self.patience(client)
+        }
     }
 
     /// A client has stood still, and has heard of nothing.

@@ -11,7 +11,7 @@ use zk_proto::{
 };
 use zk_testkit::server::{Committed, Txn};
 
-use super::{Checker, exclusion::Held};
+use super::{Checker, ROUNDING, exclusion::Held};
 use crate::{
     history::{History, What},
     sim::{
@@ -19,9 +19,6 @@ use crate::{
         workload::Drawn,
     },
 };
-
-/// What may be early or late because the simulation itself rounds, in milliseconds.
-const ROUNDING: u64 = 10;
 
 /// An ephemeral node that was deleted.
 #[derive(Debug)]

@@ -139,7 +139,7 @@ async fn latch(worker: &mut Worker, site: Site, election: &Election) -> Result<(
     Ok(())
 }
 
-async fn leads(latch: &LeaderLatch) -> Result<FencingToken, AcquireError> {
+pub(super) async fn leads(latch: &LeaderLatch) -> Result<FencingToken, AcquireError> {
     let mut states = latch.subscribe();
     loop {
         let state = states.borrow_and_update().clone();

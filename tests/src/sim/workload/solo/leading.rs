@@ -1,9 +1,9 @@
 //! The election: who leads, who is told of it, and who comes next.
 
-use zk_locks::{Contender, Election, FencingToken, Follow, LatchState, LeaderLatch};
+use zk_locks::{Contender, Election, Follow};
 
 use super::{Cut, Known, Solo};
-use crate::sim::pass;
+use crate::sim::{pass, workload::election::leads};
 
 pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     let builder = Election::builder(&solo.worker.client, &solo.path);
@@ -27,21 +27,18 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     }
     let latch = election.latch(b"the second");
     pass(300).await;
-    let leads = latch.is_leader() || latch.token().is_some();
+    let early = latch.is_leader() || latch.token().is_some();
     solo.holds(&lead)?;
-    solo.expect("S2", !leads, format_args!("a latch leads beside {}", lead.token()))?;
-    match lead.proclaim(b"other words").await {
-        Ok(_) => solo.holds(&lead)?,
-        Err(_) => {
-            solo.holds(&lead)?;
-            return Err(Cut::Failed);
-        }
-    }
+    solo.expect("S2", !early, format_args!("a latch leads beside {}", lead.token()))?;
+    let proclaimed = lead.proclaim(b"other words").await;
+    solo.holds(&lead)?;
+    proclaimed.or(Err(Cut::Failed))?;
     told(solo, &mut follow, |told| is_first(told, b"other words")).await?;
     solo.is_held(&lead, lead.check()).await?;
     let before = lead.token();
     solo.released(lead.resign().await)?;
-    let token = leads_at_last(solo, &latch).await?;
+    let token = leads(&latch).await;
+    let token = solo.had("standing in", token)?;
     solo.expect("S1", token > before, format_args!("{token} behind {before}"))?;
     let node = latch.path();
     told(solo, &mut follow, |told| {
@@ -52,21 +49,6 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     latch.resign().await;
     solo.until_left(0).await?;
     told(solo, &mut follow, |told| told.is_none()).await
-}
-
-async fn leads_at_last(solo: &Solo, latch: &LeaderLatch) -> Known<FencingToken> {
-    let mut states = latch.subscribe();
-    loop {
-        let state = states.borrow_and_update().clone();
-        match state {
-            LatchState::Leading { token } if latch.token() == Some(token) => return Ok(token),
-            LatchState::Ended(error) => return solo.had("standing in", Err(error)),
-            _ => {}
-        }
-        if states.changed().await.is_err() {
-            return Err(Cut::Over);
-        }
-    }
 }
 
 /// Those who follow are told of it sooner or later.

@@ -16,18 +16,15 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
         true => {
             let semaphore = semaphore.counted_at(&join(&solo.path, "count"));
             let above = solo.worker.client.create(&solo.path, b"").parents().await;
-            if above.is_err() || semaphore.resize(permits).await.is_err() {
-                return Err(Cut::Failed);
-            }
+            above.or(Err(Cut::Failed))?;
+            semaphore.resize(permits).await.or(Err(Cut::Failed))?;
             semaphore
         }
         false => semaphore.with_permits(permits),
     };
     if counted && solo.worker.rng.one_in(4) {
         no_count(solo, &semaphore).await?;
-        if semaphore.resize(permits).await.is_err() {
-            return Err(Cut::Failed);
-        }
+        semaphore.resize(permits).await.or(Err(Cut::Failed))?;
     }
     let all = usize::try_from(permits).unwrap_or_default();
     let (many, rest) = taken(solo, &semaphore, all).await?;
@@ -61,9 +58,7 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
 async fn no_count(solo: &mut Solo, semaphore: &Semaphore) -> Known<()> {
     let path = join(&solo.path, "count");
     let words = *solo.worker.rng.pick(&["", "5", "two", "three"]);
-    if solo.worker.client.set(&path, words.as_bytes()).await.is_err() {
-        return Err(Cut::Failed);
-    }
+    solo.worker.client.set(&path, words.as_bytes()).await.or(Err(Cut::Failed))?;
     let taken = match solo.worker.rng.one_in(2) {
         true => semaphore.acquire().await.map(drop),
         false => semaphore.try_acquire().await.map(drop),
@@ -109,9 +104,7 @@ async fn waited(
     solo.still_waits("S3", wait.as_mut(), &[&first]).await?;
     let first = match solo.worker.rng.one_in(2) {
         true => {
-            if semaphore.resize(permits + 1).await.is_err() {
-                return Err(Cut::Failed);
-            }
+            semaphore.resize(permits + 1).await.or(Err(Cut::Failed))?;
             Some(first)
         }
         false => {
@@ -125,9 +118,7 @@ async fn waited(
         solo.taken(semaphore, &granted).await?;
         solo.holds(&first)?;
         solo.released(first.release().await)?;
-        if semaphore.resize(permits).await.is_err() {
-            return Err(Cut::Failed);
-        }
+        semaphore.resize(permits).await.or(Err(Cut::Failed))?;
     }
     solo.released(granted.release().await)
 }
@@ -136,9 +127,7 @@ async fn waited(
 async fn by_hand(solo: &mut Solo, semaphore: &Semaphore, all: usize) -> Known<()> {
     let path = join(&solo.path, &format!("leases/{BY_HAND}{}", solo.worker.rng.next()));
     let create = solo.worker.client.create(&path, b"").mode(CreateMode::Ephemeral).parents();
-    if create.await.is_err() {
-        return Err(Cut::Failed);
-    }
+    create.await.or(Err(Cut::Failed))?;
     let many = semaphore.try_acquire_many(all).await;
     let many = solo.had("looking at", many)?;
     solo.expect("S3", many.is_none(), format_args!("has {all} beside one by hand"))?;
@@ -148,9 +137,7 @@ async fn by_hand(solo: &mut Solo, semaphore: &Semaphore, all: usize) -> Known<()
     solo.stands(fewer.status())?;
     let none = solo.had("looking at", none)?;
     solo.expect("S3", none.is_none(), format_args!("has one more beside one by hand"))?;
-    if solo.worker.client.delete(&path).await.is_err() {
-        return Err(Cut::Failed);
-    }
+    solo.worker.client.delete(&path).await.or(Err(Cut::Failed))?;
     let one = solo.free(semaphore).await?;
     solo.released(one.release().await)?;
     solo.released(fewer.release().await)

@@ -152,9 +152,7 @@ async fn stranger(solo: &mut Solo, layout: Layout, holder: &Guard) -> Known<()> 
     let path =
         join(&solo.path, &format!("{BY_HAND}{}", if numbered { "0000000000" } else { "notes" }));
     let create = solo.worker.client.create(&path, b"").mode(CreateMode::Ephemeral);
-    if create.await.is_err() {
-        return Err(Cut::Failed);
-    }
+    create.await.or(Err(Cut::Failed))?;
     let how = [ForeignNodes::Wait, ForeignNodes::Ignore, ForeignNodes::Refuse];
     let how = *solo.worker.rng.pick(&how);
     let builder = Lock::builder(&solo.worker.client, &solo.path).layout(layout);
@@ -175,9 +173,7 @@ async fn stranger(solo: &mut Solo, layout: Layout, holder: &Guard) -> Known<()> 
             solo.expect("E1", fits, format_args!("is behind {told:?} by {how:?} of {path}"))?;
         }
     }
-    if solo.worker.client.delete(&path).await.is_err() {
-        return Err(Cut::Failed);
-    }
+    solo.worker.client.delete(&path).await.or(Err(Cut::Failed))?;
     solo.until_left(1).await
 }
 

@@ -2,7 +2,7 @@
 
 use zk_locks::{AcquireError, Kind, Layout, ReadGuard, RwLock, WriteGuard};
 
-use super::{Known, Solo};
+use super::{Cut, Known, Solo};
 use crate::sim::workload::rw_lock::{Reading, Writing};
 
 /// Those with names for readers and writers.
@@ -51,7 +51,7 @@ async fn behind_readers(
     solo.still_waits("S2", wait.as_mut(), &[&one, &other]).await?;
     // It may not have come yet.
     if solo.left() < 3 {
-        return Err(super::Cut::Failed);
+        return Err(Cut::Failed);
     }
     solo.taken(reading, &one).await?;
     let one = match one.try_upgrade().await {
@@ -89,7 +89,7 @@ async fn upgraded(
     tokio::pin!(upgrade);
     solo.still_waits("S2", upgrade.as_mut(), &[&other]).await?;
     if solo.left() < 3 {
-        return Err(super::Cut::Failed);
+        return Err(Cut::Failed);
     }
     solo.taken(reading, &other).await?;
     solo.released(other.release().await)?;

@@ -9,10 +9,7 @@ use std::{
 
 use zk_locks::{FencingToken, Grant, LockObserver, Release};
 
-use crate::sim::workload::ClientContext;
-
-/// What simulated and told times may differ by, in milliseconds.
-const ROUNDING: u64 = 10;
+use crate::sim::{check::ROUNDING, workload::ClientContext};
 
 pub(super) struct Tally {
     ctx: ClientContext,
@@ -52,6 +49,15 @@ impl Tally {
         (!is_over).then(|| format!("{told:?}"))
     }
 
+    /// Nobody has waited for longer than since the first has joined.
+    fn waited(&self, told: &mut Told, path: &str, waited: Duration) {
+        let longest = told.first_joined.map_or(0, |since| self.ctx.now() - since);
+        let waited = waited.as_millis() as u64;
+        if waited > longest + self.ctx.check().drift(self.ctx.number, longest) + ROUNDING {
+            told.wrong.push(format!("{path} is said to have waited {waited} of {longest} ms"));
+        }
+    }
+
     /// How long something has taken, against what is told of it.
     fn takes(&self, what: &str, since: u64, told: Duration) -> Option<String> {
         let took = self.ctx.now() - since;
@@ -81,23 +87,12 @@ impl LockObserver for Tally {
     fn granted(&self, grant: &Grant<'_>) {
         let now = self.ctx.now();
         let mut told = self.told();
-        let longest = told.first_joined.map_or(0, |since| now - since);
-        let waited = grant.waited.as_millis() as u64;
-        // On the way to the servers it waited as well.
-        if waited > longest + self.ctx.check().drift(self.ctx.number, longest) + ROUNDING {
-            told.wrong.push(format!("{grant:?}, {longest} ms after the first has joined"));
-        }
+        self.waited(&mut told, grant.path, grant.waited);
         told.held.entry(grant.token).or_default().push((grant.path.to_owned(), now));
     }
 
     fn given_up(&self, path: &str, waited: Duration) {
-        let now = self.ctx.now();
-        let mut told = self.told();
-        let longest = told.first_joined.map_or(0, |since| now - since);
-        let waited = waited.as_millis() as u64;
-        if waited > longest + self.ctx.check().drift(self.ctx.number, longest) + ROUNDING {
-            told.wrong.push(format!("{path} is given up after {waited} of {longest} ms"));
-        }
+        self.waited(&mut self.told(), path, waited);
     }
 
     fn released(&self, release: &Release<'_>) {
