@@ -7,7 +7,7 @@ use zk_client::CreateMode;
 use zk_locks::{AcquireError, Barrier, Client, DoubleBarrier, Layout, Participation, SessionEnd};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
-use zk_tests::test_with;
+use zk_tests::{busy::too_busy_for, test_with};
 
 use crate::locks::support::{Setup, emptied, joined, on_each_release, ops, within};
 
@@ -120,7 +120,7 @@ async fn entering_request_counts(setup: Setup) {
     assert_eq!(ops(&frames), expected, "{frames}");
     assert_eq!(frames.round_trips(), 2, "{frames}");
     let frames = their_proxy.frames_since(their_mark);
-    let expected = [OpCode::CREATE2, OpCode::EXISTS, OpCode::GET_CHILDREN2, OpCode::CREATE2];
+    let expected = [OpCode::CREATE2, OpCode::EXISTS, OpCode::GET_CHILDREN2, OpCode::MULTI];
     assert_eq!(ops(&frames), expected, "{frames}");
     let (first, second) = within(async { tokio::join!(first.leave(), second.leave()) }).await;
     assert_eq!((first, second), (Ok(()), Ok(())));
@@ -180,6 +180,56 @@ async fn stale_ready_node_is_renewed_for_all(setup: Setup) {
     let (first, second) = within(async { tokio::join!(first.leave(), second.leave()) }).await;
     assert_eq!((first, second), (Ok(()), Ok(())));
     emptied(&setup.outsider, &path).await;
+}
+
+/// Requests that mark a round as complete.
+fn completing() -> Match {
+    Match::requests().when(|frame| {
+        let names_ready = frame.payload().windows(6).any(|part| part == b"/ready");
+        names_ready && !frame.is_request(OpCode::EXISTS)
+    })
+}
+
+/// All have been seen together; until the sign is written, two of the three have left, and another one has come.
+#[test_with(on_each_release)]
+async fn late_sign_lets_no_later_participant_in(setup: Setup) {
+    for trouble in ["slow", "busy", "lost"] {
+        let path = setup.existing(trouble).await;
+        let others = DoubleBarrier::new(&setup.outsider, &path, 3);
+        let early =
+            [entering(&setup, &others, &path, 1).await, entering(&setup, &others, &path, 2).await];
+        let (proxy, zk) = setup.proxied().await;
+        let busy = (trouble == "busy").then(|| too_busy_for(&proxy, completing()));
+        let held = busy.is_none().then(|| proxy.on(completing().once()).hold());
+        let ours = entering(&setup, &DoubleBarrier::new(&zk, &path, 3), &path, 3).await;
+        match (&busy, &held) {
+            (Some(busy), _) => within(busy.has_turned_away(1)).await,
+            (_, held) => drop(within(held.as_ref().unwrap().fired()).await),
+        }
+        let away = (trouble == "lost").then(|| proxy.on(Match::connect_request()).hold());
+        if let Some(away) = &away {
+            proxy.cut_all();
+            within(away.fired()).await;
+        }
+        for early in early {
+            early.abort();
+        }
+        joined(&setup.outsider, &path, 1).await;
+        let later = entering(&setup, &others, &path, 2).await;
+
+        let looks_again = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
+        drop((busy, held, away));
+        within(looks_again.fired()).await;
+        let waiting = [ours, later];
+        let clients = [zk, setup.outsider.clone()];
+        assert!(still_wait(&clients, &waiting).await, "{trouble}: two of three are there");
+        let third = within(others.enter()).await.unwrap();
+        for waiting in waiting {
+            drop(within(waiting).await.unwrap().unwrap());
+        }
+        within(third.leave()).await.unwrap();
+        emptied(&setup.outsider, &path).await;
+    }
 }
 
 /// Scenario 67.

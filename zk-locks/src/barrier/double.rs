@@ -4,7 +4,8 @@ use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
 
 use tokio::time::{sleep, timeout};
 use zk_client::{
-    Client, CreateMode, EventType, Pending, ReadError, Rejection, Stat, Watch, WriteError, Zxid,
+    Client, CreateMode, EventType, MultiError, Pending, ReadError, Rejection, Stat, Watch,
+    WriteError, Zxid,
     path::{join, name},
 };
 
@@ -27,7 +28,7 @@ const READY: &str = "ready";
 /// left. A `ready` left over from a round whose participants have died lets none of ours in too early.
 ///
 /// Entering costs three requests in one round trip, plus one request and a notification for all but the last
-/// participant, which writes. Leaving costs five requests, and at most two more for each of the others. The
+/// participant, which writes: a transaction that checks the nodes of all. Leaving costs five requests, and at most two more for each of the others. The
 /// [loss](Guard::lost) of the node, above all with its session, counts as having left: the others do not wait for it.
 /// Stop then, and enter the next round with another participation.
 ///
@@ -76,6 +77,9 @@ impl DoubleBarrier {
     }
 
     /// Sets the number of participants. All of them must use the same number.
+    ///
+    /// The last one names all of them in one request, which servers take up to a megabyte of: some 8 000 below a path
+    /// of 60 bytes.
     #[must_use]
     pub const fn of(mut self, participants: usize) -> Self {
         self.participants = participants;
@@ -84,8 +88,8 @@ impl DoubleBarrier {
 
     /// Waits until all participants are there, this one included. Each call is a participant of its own.
     ///
-    /// Three requests in one round trip, one more while waiting, and one for the last participant. Waiters get one
-    /// notification.
+    /// Three requests in one round trip, one more while waiting, and one for the last participant, which grows with
+    /// their number. Waiters get one notification.
     ///
     /// No participant enters unless at some moment all were there together. A participant that was there at that moment
     /// may have left when the others learn of it.
@@ -157,9 +161,13 @@ impl DoubleBarrier {
                 return Err(AcquireError::NodeDeleted);
             }
             is_old = false;
-            if names.iter().filter(|name| *name != READY).count() >= self.participants {
-                self.say_so().await?;
-                return Ok(own_watch);
+            let others = names.iter().filter(|there| *there != READY && *there != name(own));
+            let others: Vec<_> = others.take(self.participants.saturating_sub(1)).collect();
+            if others.len() + 1 >= self.participants {
+                if self.say_so(own, &others, ready.is_some()).await? {
+                    return Ok(own_watch);
+                }
+                continue;
             }
             let own_event = match &mut own_watch {
                 Some(watch) => watch,
@@ -187,19 +195,31 @@ impl DoubleBarrier {
         }
     }
 
-    /// Marks the round as complete. If the node is left from another round, a write renews it.
-    async fn say_so(&self) -> Result<(), AcquireError> {
-        let ready = join(&self.wait_queue.path, READY);
-        loop {
-            if self.wait_queue.ensure(&ready, b"", CreateMode::Persistent).await? {
-                return Ok(());
-            }
-            match self.wait_queue.client.set(&ready, b"").await {
-                Ok(_) => return Ok(()),
-                // Removed in between by a participant of that other round.
-                Err(WriteError::Rejected(Rejection::NoNode)) => {}
-                Err(error) => self.wait_queue.may_try_again(error).await?,
-            }
+    /// Marks the round as complete, if those who complete it are still there when the server does so: this may be long
+    /// after they were seen, and those who have come since must not take it for a sign of theirs. A node that is left
+    /// from another round is renewed. Returns whether it was done; if not, something has changed.
+    async fn say_so(
+        &self,
+        own: &str,
+        others: &[&String],
+        renew: bool,
+    ) -> Result<bool, AcquireError> {
+        let WaitQueue { client, path, settings, .. } = &*self.wait_queue;
+        let ready = join(path, READY);
+        let others: Vec<_> = others.iter().map(|name| join(path, name)).collect();
+        let all_there =
+            others.iter().fold(client.multi().check(own), |multi, path| multi.check(path));
+        let said = match renew {
+            true => all_there.set(&ready, b""),
+            false => all_there.create_with_acl(&ready, b"", CreateMode::Persistent, &settings.acl),
+        };
+        match said.await {
+            Ok(Ok(_)) => Ok(true),
+            Ok(Err(MultiError {
+                rejection: Rejection::NoNode | Rejection::NodeExists, ..
+            })) => Ok(false),
+            Ok(Err(MultiError { rejection, .. })) => Err(WriteError::Rejected(rejection).into()),
+            Err(error) => self.wait_queue.may_try_again(error).await.map(|()| false),
         }
     }
 }
