@@ -2,7 +2,8 @@
 
 use zk_client::{AclList, CreateMode, Id, Perms};
 use zk_locks::{
-    AcquireError, Guard, Lock, Lost, MultiLock, Rejection, SessionEnd, SessionId, Status,
+    AcquireError, Client, Guard, Layout, Lock, Lost, MultiLock, Rejection, SessionEnd, SessionId,
+    Status,
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
@@ -134,6 +135,53 @@ async fn node_in_doubt_that_others_delete_is_told(setup: Setup) {
     let failed = within(asking).await.unwrap().map(drop);
     assert_eq!(failed, Err(AcquireError::NodeDeleted));
     joined(&setup.outsider, &paths[0], 0).await;
+}
+
+/// A layout without an id in its names, and one with: the first one's cannot be told from another client's by name.
+fn with_and_without_ids(zk: &Client, paths: &[String; 2]) -> MultiLock {
+    let [plain, unique] = paths;
+    let plain = Lock::builder(zk, plain).layout(Layout::Bare).build();
+    MultiLock::of([plain, Lock::new(zk, unique)])
+}
+
+#[test_with(on_each_release)]
+async fn doubt_is_not_resolved_by_others_nodes(setup: Setup) {
+    let paths = [setup.existing("plain").await, setup.existing("unique").await];
+    let theirs = Lock::builder(&setup.outsider, &paths[0]).layout(Layout::Bare).build();
+    let theirs = within(theirs.acquire()).await.unwrap();
+    let (proxy, zk) = setup.proxied().await;
+    let lost = proxy.on(Match::request(OpCode::MULTI).once()).reset();
+    let both = with_and_without_ids(&zk, &paths);
+    let asking = tokio::spawn(async move { both.acquire().await });
+    joined(&setup.outsider, &paths[0], 2).await;
+    assert_eq!(lost.times_fired(), 1);
+    within(theirs.release()).await.unwrap();
+    within(within(asking).await.unwrap().unwrap().release()).await.unwrap();
+    emptied(&setup.outsider, &paths[0]).await;
+}
+
+/// Any of the nodes shows that all were made.
+#[test_with(on_each_release)]
+async fn rest_of_a_doubtful_multi_lock_is_deleted(setup: Setup) {
+    let paths = [setup.existing("plain").await, setup.existing("unique").await];
+    for deleted in 0..2 {
+        let (proxy, zk) = setup.proxied().await;
+        let created = proxy.on(Match::reply(OpCode::MULTI).once()).hold();
+        let both = with_and_without_ids(&zk, &paths);
+        let asking = tokio::spawn(async move { both.acquire().await });
+        within(created.fired()).await;
+        proxy.refuse_connections().await;
+        proxy.reset_all();
+        let (names, _) = setup.outsider.children(&paths[deleted]).await.unwrap();
+        let path = zk_client::path::join(&paths[deleted], &names[0]);
+        setup.outsider.delete(&path).await.unwrap();
+        proxy.accept_connections().await;
+        let failed = within(asking).await.unwrap().map(drop);
+        assert_eq!(failed, Err(AcquireError::NodeDeleted), "{path}");
+        for path in &paths {
+            emptied(&setup.outsider, path).await;
+        }
+    }
 }
 
 #[test_with(on_each_release)]

@@ -87,19 +87,11 @@ impl Attempt {
     /// Looks for the nodes: all exist, or none, unless another client has deleted some.
     fn look_among(&mut self, id: u64, siblings: &BTreeMap<Arc<str>, Vec<String>>) -> Progress {
         let nodes = &self.create.nodes;
-        let found = nodes.iter().map(|node| {
-            siblings.get(&node.parent).map(|names| node.among(names)).unwrap_or_default()
-        });
-        let found: Vec<Vec<(Option<i32>, String)>> = found.collect();
-        if found.iter().all(Vec::is_empty) {
-            return self.again(id);
-        }
         let (mut next, mut candidates, mut twins) = (Vec::new(), Vec::new(), Vec::new());
-        for (index, (node, mut found)) in nodes.iter().zip(found).enumerate() {
-            if node.known_by != KnownBy::Data {
-                if found.is_empty() {
-                    return self.incomplete(index, siblings);
-                }
+        for (index, node) in nodes.iter().enumerate() {
+            let names = siblings.get(&node.parent);
+            let mut found = names.map(|names| node.among(names)).unwrap_or_default();
+            if node.known_by != KnownBy::Data && found.len() > 1 {
                 // There should never be a second one; if there is, it is ours to remove.
                 twins.extend(
                     found.drain(1..).map(|(_, twin)| Next::GuaranteedDelete(node.sweep(&twin))),
@@ -111,22 +103,12 @@ impl Attempt {
                 candidates.push(Candidate { index, name, sequence });
             }
         }
+        if candidates.is_empty() {
+            return self.again(id);
+        }
         self.wait_for(Step::Check { candidates }, next.len());
         next.extend(twins);
         Progress::Go(next)
-    }
-
-    /// Another client has deleted this one of several nodes: the others are deleted too.
-    fn incomplete(&self, index: usize, siblings: &BTreeMap<Arc<str>, Vec<String>>) -> Progress {
-        let nodes = self.create.nodes.iter().filter(|node| node.known_by != KnownBy::Data);
-        let left = nodes.flat_map(|node| {
-            let names = siblings.get(&node.parent).map(|names| node.among(names));
-            names
-                .unwrap_or_default()
-                .into_iter()
-                .map(|(_, name)| Next::GuaranteedDelete(node.sweep(&name)))
-        });
-        Progress::Incomplete { index, left: left.collect() }
     }
 
     /// Handles a request of the search that has no reply: the session is over, or the reply was unreadable and broke
@@ -151,6 +133,9 @@ impl Attempt {
     ) -> Progress {
         let spec = &self.create.nodes;
         let mut nodes: Vec<Option<FoundNode>> = spec.iter().map(|_| None).collect();
+        // A name that only we use has been listed. Others are candidates that may be another client's.
+        let were_made =
+            candidates.iter().any(|candidate| spec[candidate.index].known_by != KnownBy::Data);
         for (outcome, Candidate { index, name, sequence }) in outcomes.into_iter().zip(candidates) {
             let answer = match outcome {
                 Outcome::Answered(answer) => answer,
@@ -171,9 +156,10 @@ impl Attempt {
             return Progress::Done(Ok(Ok(nodes.into_iter().flatten().collect())));
         };
         let none = nodes.iter().all(Option::is_none);
-        if none && (self.is_plain() || spec.iter().all(|node| node.known_by == KnownBy::Data)) {
+        if none && (self.is_plain() || !were_made) {
             return self.again(id);
         }
+        // Another client has deleted this one of several nodes: the others are deleted too.
         let there = spec.iter().zip(&nodes);
         let left = there.filter_map(|(node, found)| {
             Some(Next::GuaranteedDelete(node.sweep(&found.as_ref()?.name)))

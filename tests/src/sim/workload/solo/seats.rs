@@ -52,6 +52,9 @@ async fn taken(solo: &mut Solo) -> Known<Option<OwnedNode>> {
                 && solo.worker.ctx.check().is_there(node.path());
             solo.expect("X1", fits, format_args!("has made {}", created.path))?;
             let is_one = (solo.came(), solo.left()) == (before + 1, there + 1);
+            if !is_one {
+                solo.nothing_comes_late()?;
+            }
             solo.expect("X1", is_one, format_args!("several for {}", created.path))?;
             Ok(Some(node))
         }
