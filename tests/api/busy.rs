@@ -66,6 +66,29 @@ async fn only_patient_clients_retry_throttled(server: &Place) {
     assert_eq!(zk.session().epoch(), epoch, "over one connection");
 }
 
+/// What was asked over a connection that was lost may have been done, whatever a busy server says when it is asked again.
+#[test_with(on_each_release)]
+async fn throttled_repetition_is_in_doubt(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    zk.create("/old", b"").await.unwrap();
+    for path in ["/new", "/old"] {
+        let replies = Match::replies().path(path).once();
+        let lost = proxy.on(replies).reset();
+        let busy = too_busy_for(&proxy, about(path).skip(1));
+        let asked = match path {
+            "/new" => within(zk.create(path, b"").or_exists()).await.map(drop),
+            _ => within(zk.delete(path).if_exists()).await.map(drop),
+        };
+        let cause = Cause::Throttled;
+        let in_doubt =
+            matches!(&asked, Err(WriteError::InDoubt { cause: told, .. }) if *told == cause);
+        assert!(in_doubt, "{path}: {asked:?}");
+        assert_eq!((lost.times_fired(), busy.turned_away()), (1, 1));
+        drop(busy);
+        assert_eq!(zk.exists(path).await.unwrap().is_some(), path == "/new");
+    }
+}
+
 /// Without a word on it, a node would be missing that the request was to make.
 #[test_with(on_each_release)]
 async fn throttled_parents_are_told_or_awaited(server: &Place) {

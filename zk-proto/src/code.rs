@@ -87,6 +87,11 @@ impl ErrorCode {
         self.0 == Self::OK.0
     }
 
+    /// Whether the code is about the server that answers, and not about the nodes that the request is about.
+    pub(crate) const fn is_about_the_server(self) -> bool {
+        self.ends_session() || matches!(self, Self::THROTTLED_OP | Self::NOT_READ_ONLY)
+    }
+
     /// Whether the code means that the session is over.
     #[must_use]
     pub const fn ends_session(self) -> bool {

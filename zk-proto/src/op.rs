@@ -168,6 +168,11 @@ impl OpCode {
 
     /// Whether a server cannot answer such a request (well) without the leader: writes, and `sync`.
     pub(crate) const fn passes_the_leader(self) -> bool {
+        self.writes() || matches!(self, Self::SYNC)
+    }
+
+    /// Whether such a request may change something.
+    pub(crate) const fn writes(self) -> bool {
         matches!(
             self,
             Self::CREATE
@@ -179,7 +184,6 @@ impl OpCode {
                 | Self::SET_ACL
                 | Self::MULTI
                 | Self::RECONFIG
-                | Self::SYNC
         )
     }
 }

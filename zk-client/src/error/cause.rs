@@ -213,6 +213,10 @@ impl From<session::Cause> for Cause {
             session::Cause::TooLarge { len, len_max } => Self::TooLarge { len, len_max },
             session::Cause::ReplyTooLarge { len, len_max } => Self::ReplyTooLarge { len, len_max },
             session::Cause::CostsConnection(costly) => Self::CostsConnection(costly),
+            session::Cause::Refused(ErrorCode::THROTTLED_OP) => Self::Throttled,
+            session::Cause::Refused(code) if code.ends_session() => {
+                Self::SessionEnded(SessionEnd::Expired)
+            }
             other => Self::Disconnected(LinkError::Other(other.to_string())),
         }
     }

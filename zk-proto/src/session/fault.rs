@@ -52,6 +52,10 @@ pub enum Cause {
     /// Servers end each connection that the request is sent over.
     #[error("{0}")]
     CostsConnection(Box<Costly>),
+    /// A write that was sent again over a later connection was refused there, for a reason that says nothing about the
+    /// first time: the server is busy or without a quorum, or has forgotten the session.
+    #[error("sent again, and refused: {0}")]
+    Refused(ErrorCode),
 }
 
 /// A request that made servers end connections: one after the other, each as soon as it had arrived, the last ones with

@@ -293,9 +293,17 @@ impl<R, W: Watcher> Session<R, W> {
             }
         }
         match slot {
-            PendingRequest::User { request, rare, .. } => {
+            PendingRequest::User { request, rare, was_sent, .. } => {
                 let watched = self.register(request.watch, err);
-                self.reply(request.token, Outcome::Answered(Answer { zxid, code: err, body }));
+                // It may have been carried out over the connection before.
+                let is_open = was_sent && request.frame.op().writes() && err.is_about_the_server();
+                self.reply(
+                    request.token,
+                    match is_open {
+                        true => Outcome::Unknown(Cause::Refused(err)),
+                        false => Outcome::Answered(Answer { zxid, code: err, body }),
+                    },
+                );
                 if let Some((by, path)) = rare.and_then(|rare| rare.asks) {
                     self.add_watch_answered(now, by, path, err)?;
                 } else if let Some(path) = watched {
