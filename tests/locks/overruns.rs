@@ -181,7 +181,7 @@ async fn limit_counts_on_after_a_downgrade(setup: Setup) {
     emptied(zk, &path).await;
 }
 
-/// The node that it has by then goes too, whatever becomes of the guard.
+/// The node that it has by then goes too, whatever becomes of the guard; and it is lost whether servers answer or not.
 #[test_with(on_each_release)]
 async fn limit_during_a_downgrade_frees_the_lock(setup: Setup) {
     let path = setup.existing("between").await;
@@ -189,7 +189,9 @@ async fn limit_during_a_downgrade_frees_the_lock(setup: Setup) {
     let metrics = Arc::new(Metrics::default());
     let lock = RwLock::builder(&zk, &path).release_after(20 * LIMIT).observer(metrics.clone());
     let writing = within(lock.build().write()).await.unwrap();
+    let connection = zk.session().epoch();
     let traded = proxy.on(Match::reply(OpCode::MULTI).once()).hold();
+    let deleted = proxy.on(Match::reply(OpCode::DELETE).once()).hold();
     let limit_strikes = async {
         traded.fired().await;
         while metrics.alarms() == 0 {
@@ -200,6 +202,8 @@ async fn limit_during_a_downgrade_frees_the_lock(setup: Setup) {
     let (reading, ()) = within(async { tokio::join!(writing.downgrade(), limit_strikes) }).await;
     let reading = reading.unwrap();
     assert_eq!(within(reading.lost()).await, Lost::HeldTooLong);
+    assert_eq!(zk.session().epoch(), connection, "no reconnect was needed");
+    drop(deleted);
     emptied(&setup.outsider, &path).await;
     drop(reading);
 }

@@ -231,9 +231,15 @@ impl Held {
         self.node.out_of_touch().await
     }
 
-    /// Takes the lock from its holder: first stops the work, as far as possible, and then deletes the node.
-    pub(super) async fn take_away(&self) {
+    /// Takes the lock from its holder: it is lost at once. The node is deleted when the work has stopped, as far as
+    /// possible.
+    pub(super) fn take_away(&self) {
         self.lose(Lost::HeldTooLong);
+        let held = self.clone();
+        self.client().spawn(async move { held.give_away().await });
+    }
+
+    async fn give_away(&self) {
         let mut known = self.node.known.subscribe();
         // Continues even if the work has not stopped.
         let _ = timeout(STOP_WAIT, known.wait_for(|known| known.working == 0)).await;

@@ -87,8 +87,8 @@ impl Alarm {
             return;
         }
         loop {
-            held.take_away().await;
-            // What the guard has had for its node in the meantime goes too.
+            held.take_away();
+            // What the guard has had for its node in the meantime goes too, whether or not servers have answered.
             if self.held.changed().await.is_err() {
                 return;
             }
