@@ -108,6 +108,9 @@ impl Client {
     /// (again) and a `sync` sent after that has been answered. A read submitted after this returns is conclusive about
     /// them.
     ///
+    /// That is said of writes that have returned. A [protected](crate::Create::protected) create that was dropped while
+    /// a server throttled it may be carried out up to seconds later; its node is deleted then.
+    ///
     /// # Errors
     /// [`ReadError`] if the session ends first, or if the server does not support `sync` (a read-only one does not).
     pub async fn resolve_in_doubt(&self) -> Result<Zxid, ReadError> {
