@@ -18,6 +18,7 @@ mod linear;
 pub mod log;
 pub mod network;
 pub mod patience;
+pub mod polls;
 pub mod pretender;
 pub mod scale;
 pub mod share;

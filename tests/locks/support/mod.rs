@@ -1,15 +1,16 @@
 //! What these tests share.
 
 mod frames;
-mod polls;
 mod setup;
 mod waiter;
 
-pub(crate) use zk_tests::patience::{emptied, joined, within};
+pub(crate) use zk_tests::{
+    patience::{emptied, joined, within},
+    polls::{dropped_after, dropped_on_waking, dropped_when},
+};
 
 pub(crate) use self::{
     frames::ops,
-    polls::{dropped_after, dropped_on_waking, dropped_when},
     setup::{
         Setup, client_behind, end_session, end_session_behind, on_each_release,
         on_each_release_threaded, options_for,

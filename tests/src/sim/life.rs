@@ -6,6 +6,7 @@ use zk_client::{Client, ConnectOptions, Credentials, SessionEnd, SessionId, Sess
 use zk_testkit::sim::{Actor, Fault, Rng, SimConnect, State, servers, sim_clock};
 
 use super::{
+    check::Room,
     pass,
     workload::{self, ClientContext, Phase, Stop, Workers},
 };
@@ -34,6 +35,12 @@ pub(super) async fn live(mut ctx: ClientContext, mut rng: Rng) {
 /// The fewest requests that a session has at once.
 pub(super) const REQUESTS_MIN: u64 = 1;
 
+/// The fewest bytes of them: three reads.
+const BYTES_MIN: u64 = 200;
+
+/// More of either than is ever asked for.
+const ROOM: usize = 64 << 20;
+
 /// How a client connects, within so many milliseconds.
 pub(super) fn options(ctx: &ClientContext, rng: &mut Rng, deadline: u64) -> ConnectOptions {
     let timeout = ctx.options.wished_timeout(ctx.number);
@@ -49,6 +56,9 @@ pub(super) fn options(ctx: &ClientContext, rng: &mut Rng, deadline: u64) -> Conn
         .clock(sim_clock(ctx.options.drifts[ctx.number as usize]))
         .seed(rng.next())
         .spawn_with(move |task| tasks.spawn(process, task));
+    let room = room(ctx, rng);
+    ctx.check().has_room(ctx.number, room);
+    options = options.requests_max(room.requests).request_bytes_max(room.bytes);
     if ctx.options.draws_settings {
         options = settings(options, rng);
     }
@@ -58,16 +68,24 @@ pub(super) fn options(ctx: &ClientContext, rng: &mut Rng, deadline: u64) -> Conn
     options
 }
 
+/// How much a session may ask for at once, drawn for each.
+fn room(ctx: &ClientContext, rng: &mut Rng) -> Room {
+    let mut room = Room { requests: ROOM, bytes: ROOM };
+    if ctx.options.draws_settings {
+        if rng.one_in(5) {
+            room.requests = rng.scaled(REQUESTS_MIN, 256) as usize;
+        }
+        if rng.one_in(5) {
+            room.bytes = rng.scaled(BYTES_MIN, 100_000) as usize;
+        }
+    }
+    room
+}
+
 /// Settings that change what is waited for, and how long, drawn for each session.
 fn settings(mut options: ConnectOptions, rng: &mut Rng) -> ConnectOptions {
     if rng.one_in(3) {
         options = options.request_timeout(Duration::from_millis(rng.scaled(20, 30_000)));
-    }
-    if rng.one_in(5) {
-        options = options.requests_max(rng.scaled(REQUESTS_MIN, 256) as usize);
-    }
-    if rng.one_in(5) {
-        options = options.request_bytes_max(rng.scaled(2_000, 100_000) as usize);
     }
     if rng.one_in(4) {
         options = options.watch_items_max(rng.scaled(1, 64) as usize);

@@ -3,6 +3,7 @@
 //! | module | concern |
 //! |---|---|
 //! | `options` | what a seed stands for |
+//! | `patience` | when something that is waited for is given up |
 //! | `recipe` | what is fought over, and where |
 //! | `world` | one run: warm-up, chaos, heal, converge, close |
 //! | `life` | a client from its first connection to its last |
@@ -20,6 +21,7 @@ mod life;
 mod lines;
 pub mod mutants;
 mod options;
+mod patience;
 mod recipe;
 mod report;
 mod shrink;

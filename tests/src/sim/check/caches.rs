@@ -17,15 +17,23 @@ pub(crate) enum Scope {
 }
 
 /// What a cache shows at a moment.
-pub(crate) struct Copied<'a> {
+pub(crate) struct Copied {
     pub(crate) client: u32,
-    pub(crate) root: &'a str,
+    pub(crate) root: String,
     pub(crate) scope: Scope,
     pub(crate) with_data: bool,
-    pub(crate) nodes: &'a [CachedNode],
+    pub(crate) nodes: Vec<CachedNode>,
     pub(crate) state: CacheState,
     /// The state of its session.
     pub(crate) session: SessionState,
+}
+
+impl Copied {
+    /// Whether it says that it lacks nothing, and can know.
+    pub(crate) fn follows(&self) -> bool {
+        let connected = SessionState::Connected { read_only: false };
+        self.session == connected && self.state == CacheState::Following
+    }
 }
 
 impl Scope {
@@ -42,20 +50,24 @@ impl Scope {
 
 impl Checker {
     /// A cache is looked at. Returns what is wrong with it.
-    pub(crate) fn copied(&mut self, copied: &Copied<'_>) -> Option<String> {
+    pub(crate) fn copied(&mut self, copied: &Copied) -> Option<String> {
         self.count("looks at caches");
         let invented = copied.nodes.iter().find(|node| !self.was_committed(copied, node));
         if let Some(node) = invented {
             return Some(format!("has {node:?}, which never was"));
         }
-        if copied.session != (SessionState::Connected { read_only: false }) {
-            return None;
-        }
-        if copied.state != CacheState::Following {
+        if !copied.follows() {
             return None;
         }
         self.count("looks at caches that follow");
-        self.missing(copied)
+        // What it must have heard of by now.
+        let patience = self.patience(copied.client);
+        self.missing(copied, |change| self.now > self.crowds.when(change.zxid) + patience)
+    }
+
+    /// What it does not have yet.
+    pub(crate) fn lacks(&self, copied: &Copied) -> Option<String> {
+        self.missing(copied, |_| true)
     }
 
     /// Whether a node has been deleted that was there like this.
@@ -64,7 +76,7 @@ impl Checker {
         later.iter().any(|change| matches!(change.what, What::Deleted(_)))
     }
 
-    fn was_committed(&self, copied: &Copied<'_>, node: &CachedNode) -> bool {
+    fn was_committed(&self, copied: &Copied, node: &CachedNode) -> bool {
         let CachedNode { path, data, stat, .. } = node;
         let known = match copied.with_data {
             true => digest(Some(data)),
@@ -75,27 +87,26 @@ impl Checker {
             },
         };
         let fits = !copied.with_data || usize::try_from(stat.data_length) == Ok(data.len());
-        copied.scope.has(copied.root, path)
+        copied.scope.has(&copied.root, path)
             && fits
             && self.history.is_made_at(path, stat.mzxid, known, stat.version)
             && self.history.had(path, stat)
     }
 
-    /// A change that it must have heard of by now, and has not.
-    fn missing(&self, copied: &Copied<'_>) -> Option<String> {
+    /// The first change of these that it does not show.
+    fn missing(&self, copied: &Copied, is_due: impl Fn(&Change) -> bool) -> Option<String> {
         let there: BTreeMap<&str, &CachedNode> =
             copied.nodes.iter().map(|node| (&*node.path, node)).collect();
-        let known = |change: &Change| self.crowds.when(change.zxid) + self.patience(copied.client);
-        let last = self.history.last_below(copied.root);
-        let due = last.filter(|(path, _)| copied.scope.has(copied.root, path));
-        for (path, change) in due.filter(|(_, change)| self.now > known(change)) {
+        let last = self.history.last_below(&copied.root);
+        let there_too = last.filter(|(path, _)| copied.scope.has(&copied.root, path));
+        for (path, change) in there_too.filter(|(_, change)| is_due(change)) {
             let copy = there.get(path).map(|node| node.stat.mzxid);
             let is_so = match change.what {
                 What::Deleted(_) => copy.is_none(),
                 _ => copy == Some(change.zxid),
             };
             if !is_so {
-                return Some(format!("follows, has {path} as of {copy:?}, and {change:?} is true"));
+                return Some(format!("has {path} as of {copy:?}, and {change:?} is true"));
             }
         }
         None

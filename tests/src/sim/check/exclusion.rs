@@ -172,6 +172,11 @@ impl Checker {
         number
     }
 
+    /// Whether a session has something that it takes for held.
+    pub(super) fn claims_of(&self, session: SessionId) -> bool {
+        self.holders.held.values().any(|held| held.session.id() == session && held.claims())
+    }
+
     fn check_others(&mut self, held: &Held) {
         let others = self.holders.held.values().filter(|other| other.site == held.site);
         let claiming: Vec<&Held> = others

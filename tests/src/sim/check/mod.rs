@@ -6,12 +6,14 @@
 //! | `claim` | what was granted, in one shape |
 //! | `doubt` | sessions that the rules do not hold for, and why |
 //! | `exclusion` | S1, S2, S3, S4: holders of locks |
+//! | `minority` | S4: leases of those whom a minority serves |
 //! | `passing` | L3: cohorts that keep a lock to themselves |
 //! | `crowd` | S3, B1, B2: how many hold permits, and meet at barriers |
 //! | `wire` | S7, S8, S9 as far as frames show them |
 //! | `writes` | S5, S9: what became of writes, and what reads have shown |
 //! | `histories` | S6: whole histories of nodes |
 //! | `watches` | W1, W2, W3, W5 |
+//! | `room` | S8: how much is asked for at once |
 //! | `orphans` | X1, X2, X3, R1: what is left behind |
 //! | `herd` | L3: which clients are woken |
 //! | `reasons` | E1, L4: why something was refused or lost |
@@ -25,9 +27,11 @@ mod exclusion;
 mod herd;
 mod histories;
 mod liveness;
+mod minority;
 mod orphans;
 mod passing;
 mod reasons;
+mod room;
 mod watches;
 mod wire;
 mod writes;
@@ -57,6 +61,7 @@ pub(crate) use self::{
     histories::Asked,
     passing::SECTIONS,
     reasons::Asker,
+    room::Room,
     watches::{Armed, Kind},
     writes::{UNIQUE, Write},
 };
@@ -97,6 +102,8 @@ pub(crate) struct Checker {
     pub(crate) counts: Counts,
     pub(crate) history: History,
     crowds: crowd::Crowds,
+    minorities: minority::Minorities,
+    rooms: room::Rooms,
     reasons: reasons::Reasons,
     holders: exclusion::Holders,
     turns: passing::Turns,
@@ -123,6 +130,8 @@ impl SharedChecker {
             counts: Counts::new(),
             history: History::default(),
             crowds: crowd::Crowds::default(),
+            minorities: minority::Minorities::default(),
+            rooms: room::Rooms::default(),
             reasons: reasons::Reasons::default(),
             holders: exclusion::Holders::default(),
             turns: passing::Turns::default(),

@@ -37,7 +37,7 @@ pub(super) struct Reasons {
     gone: Vec<Gone>,
     /// How many nodes each queue has had, of each session.
     comings: BTreeMap<Box<str>, BTreeMap<SessionId, usize>>,
-    /// Sessions that others have taken a node from.
+    /// Sessions that others have taken a node from, and when they did last.
     deprived: BTreeMap<SessionId, u64>,
     /// When the first in a queue went, if it went with its session.
     unreleased: BTreeMap<Box<str>, (u64, SessionId)>,
@@ -190,7 +190,7 @@ impl Checker {
         match error {
             AcquireError::SessionEnded(_) => may_be_over(session),
             AcquireError::LeaseRanOut => true,
-            AcquireError::NodeDeleted => self.may_have_lost_a_node(session),
+            AcquireError::NodeDeleted => self.may_have_lost_a_node(client, session),
             // Another task of a cohort held it.
             AcquireError::HeldTooLong => drawn.is_none(),
             AcquireError::QueueFull { ahead } => {
@@ -198,7 +198,13 @@ impl Checker {
             }
             AcquireError::PathMissing { .. } => drawn.is_none_or(|drawn| drawn.requires_parent),
             AcquireError::Rejected(Rejection::ReadOnly) => self.options.reads_alone(client),
-            AcquireError::Unavailable(cause) => !matches!(cause, Cause::InvalidArgument(_)),
+            // Recipes are patient.
+            AcquireError::Unavailable(cause) => {
+                matches!(
+                    cause,
+                    Cause::Disconnected(_) | Cause::TooLarge { .. } | Cause::CostsConnection(_)
+                )
+            }
             _ => false,
         }
     }
@@ -243,7 +249,7 @@ impl Checker {
     ) {
         let is_true = match lost {
             Lost::SessionEnded(_) => may_be_over(session),
-            Lost::NodeDeleted => self.may_have_lost_a_node(session),
+            Lost::NodeDeleted => self.may_have_lost_a_node(client, session),
             Lost::LeaseRanOut => {
                 self.reasons.relied.get(&session.id()).is_none_or(|&until| self.now >= until)
             }
@@ -323,10 +329,14 @@ impl Checker {
         self.listed(client, path, listed);
     }
 
-    /// Others have taken a node of it away, or its session is over and it does not know yet.
-    fn may_have_lost_a_node(&self, session: &Session) -> bool {
+    /// Others have taken a node of it away, of which it has heard only now; or its session is over and it does not know
+    /// yet.
+    fn may_have_lost_a_node(&self, client: u32, session: &Session) -> bool {
         let id = session.id();
-        self.reasons.deprived.contains_key(&id) || self.is_doubtful(id) || is_over(session)
+        let heard = |at: u64| self.now <= at + self.patience(client) || self.was_throttled(client);
+        self.reasons.deprived.get(&id).is_some_and(|&at| heard(at))
+            || self.is_doubtful(id)
+            || is_over(session)
     }
 
     /// Nobody uses it so shortly behind one that has not released it.

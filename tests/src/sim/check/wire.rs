@@ -82,6 +82,7 @@ impl Checker {
     }
 
     fn connecting(&mut self, seen: &Seen, connect: &ConnectRequest<'_>) {
+        self.opens(seen);
         let session = connect.session_id;
         if session.0 == 0 {
             return;
@@ -99,6 +100,8 @@ impl Checker {
 
     fn requested(&mut self, seen: &Seen, request: &SentRequest) {
         let (client, RequestHeader { xid, op }) = (seen.client, request.header);
+        self.acts_on(client, seen.link, false);
+        self.takes_room(seen, request);
         if xid.0 > 0 {
             self.count("requests");
             let session = self.wires.links.get(&seen.link).copied().unwrap_or(SessionId(0));
@@ -216,10 +219,14 @@ impl Checker {
             Received::Connect(greeting) if greeting.time_out > 0 => {
                 self.wires.links.insert(seen.link, greeting.session_id);
                 self.answers_alone(seen, greeting.session_id);
+                if greeting.read_only.0 == Some(true) && !seen.forged {
+                    self.served_by_minority(seen, greeting.session_id);
+                }
             }
             Received::Event { event, .. } => self.hears(seen.client, event),
             Received::Reply(Reply { header: ReplyHeader { zxid, xid, err }, .. }) => {
                 let client = seen.client;
+                self.leaves_room(seen.link, *xid);
                 if *err == ErrorCode::THROTTLED_OP {
                     self.wires.throttled.insert(client, seen.at);
                 }
@@ -260,6 +267,8 @@ impl Checker {
 
     /// A client lets go of a connection, perhaps without having read what has just come.
     pub(super) fn left(&mut self, at: u64, client: u32, link: LinkId) {
+        self.acts_on(client, link, true);
+        self.closes_lane(link);
         let heard = self.wires.heard.entry(client).or_default();
         if heard.link == Some(link) && heard.at == at {
             heard.read = heard.read_before;

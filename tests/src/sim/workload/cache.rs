@@ -21,7 +21,7 @@ pub(crate) struct Followed {
     told: BTreeMap<String, CachedNode>,
     /// What it had when another session took it over.
     inherited: BTreeMap<String, CachedNode>,
-    root: &'static str,
+    root: String,
     scope: Scope,
     with_data: bool,
     clears_at_end: bool,
@@ -29,8 +29,13 @@ pub(crate) struct Followed {
 
 impl Followed {
     fn start(worker: &mut Worker) -> Self {
+        let root = *worker.rng.pick(&ROOTS);
+        Self::of(worker, root)
+    }
+
+    /// A cache of a node, or of some below it, in one of the ways there are.
+    pub(super) fn of(worker: &mut Worker, root: &str) -> Self {
         let Worker { client, rng, .. } = worker;
-        let root = *rng.pick(&ROOTS);
         let scope = *rng.pick(&[Scope::Node, Scope::Children, Scope::Subtree]);
         let mut cache = match scope {
             Scope::Node => Cache::node(client, root),
@@ -51,6 +56,7 @@ impl Followed {
         let cache = cache.start().expect("it is a path");
         let events = cache.events_from_the_start();
         let (told, inherited) = (BTreeMap::new(), BTreeMap::new());
+        let root = root.to_owned();
         Self { cache, events, told, inherited, root, scope, with_data, clears_at_end }
     }
 
@@ -123,29 +129,36 @@ impl Followed {
     }
 
     /// What must hold at any moment.
-    fn look(&mut self, worker: &Worker) {
-        let Self { root, scope, with_data, .. } = *self;
-        let Worker { ctx, client, .. } = worker;
-        let state = self.cache.state();
-        let nodes = self.cache.nodes();
+    pub(super) fn look(&mut self, worker: &Worker) {
+        let copied = self.copied(worker);
         let heard = self.listen(worker);
-        let adds_up = heard.and_then(|()| match self.adds_up(&nodes) {
+        let adds_up = heard.and_then(|()| match self.adds_up(&copied.nodes) {
             true => Ok(()),
-            false => Err(format!("has told of {:?}, and has {nodes:?}", self.told)),
+            false => Err(format!("has told of {:?}, and has {:?}", self.told, copied.nodes)),
         });
-        let copied = Copied {
-            client: ctx.number,
-            root,
-            scope,
-            with_data,
-            nodes: &nodes,
-            state,
-            session: client.session().state(),
-        };
-        let wrong = adds_up.err().or_else(|| ctx.check().copied(&copied));
-        if let Some(wrong) = wrong {
-            worker.shown_wrong("W4", &format!("has a cache of {root} ({scope:?}) that {wrong}"));
+        if let Some(wrong) = adds_up.err().or_else(|| worker.ctx.check().copied(&copied)) {
+            self.wrong(worker, &wrong);
         }
+    }
+
+    /// What it shows.
+    pub(super) fn copied(&self, worker: &Worker) -> Copied {
+        // Before the nodes: it may stop following in between.
+        let state = self.cache.state();
+        Copied {
+            client: worker.ctx.number,
+            root: self.root.clone(),
+            scope: self.scope,
+            with_data: self.with_data,
+            nodes: self.cache.nodes(),
+            state,
+            session: worker.client.session().state(),
+        }
+    }
+
+    pub(super) fn wrong(&self, worker: &Worker, what: &str) {
+        let Self { root, scope, .. } = self;
+        worker.shown_wrong("W4", &format!("has a cache of {root} ({scope:?}) that {what}"));
     }
 
     /// When all faults are over, and nothing happens to the connection, it follows before long.
@@ -154,7 +167,7 @@ impl Followed {
         let connection = || (client.session().epoch(), client.session().state(), ctx.stalled());
         let before = connection();
         // Two reads for each node, as many at once as the session may have, and half of them are others'.
-        let nodes = ctx.check().history.begin_with(self.root).count() as u64;
+        let nodes = ctx.check().history.begin_with(&self.root).count() as u64;
         let reads = 4 * nodes / REQUESTS_MIN * 2 * ctx.options.latency.1;
         let bound = ctx.options.session_timeouts[ctx.number as usize] + 10_000 + reads;
         let late = tokio::select! {
@@ -164,11 +177,7 @@ impl Followed {
         };
         let sound = before.1 == SessionState::Connected { read_only: false };
         if late && sound && connection() == before {
-            let (root, state) = (self.root, self.cache.state());
-            worker.shown_wrong(
-                "W4",
-                &format!("has a cache of {root} that is {state:?} for {bound} ms"),
-            );
+            self.wrong(worker, &format!("is {:?} for {bound} ms", self.cache.state()));
         }
     }
 }

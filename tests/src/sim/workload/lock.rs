@@ -11,7 +11,7 @@ use super::{
 };
 use crate::sim::{
     check::{Asker, Grip},
-    pass,
+    patience::Patience,
     recipe::Site,
 };
 
@@ -82,7 +82,7 @@ async fn ticket(worker: &mut Worker, site: Site, lock: &Lock) -> Result<(), Over
         let Worker { ctx, rng, client, drawn, taken: since, .. } = &mut *worker;
         let mut waiting = Waiting::new(ctx, site);
         let asker = ctx.check().wants(ctx.number, client.session(), site, *drawn);
-        let taken = waited(ctx, &asker, lock, rng.scaled(5, 2_000)).await;
+        let taken = waited(ctx, &asker, lock, Patience::drawn(rng, 2_000)).await;
         waiting.granted = taken.is_ok();
         *since = None;
         if let Err(error) = &taken {
@@ -98,19 +98,16 @@ async fn waited(
     ctx: &ClientContext,
     asker: &Asker,
     lock: &Lock,
-    pause: u64,
+    patience: Patience,
 ) -> Result<Guard, AcquireError> {
     let mut ticket = lock.enqueue().await?;
     let taken = loop {
-        tokio::select! {
-            biased;
-            guard = ticket.wait() => break guard,
-            () = pass(pause) => {
-                ctx.check().is_behind(asker, ticket.ahead());
-                if let Some(taken) = ticket.try_wait().await.transpose() {
-                    break taken;
-                }
-            }
+        if let Some(taken) = patience.wait(ticket.wait()).await {
+            break taken;
+        }
+        ctx.check().is_behind(asker, ticket.ahead());
+        if let Some(taken) = ticket.try_wait().await.transpose() {
+            break taken;
         }
     };
     // It is used up then, in one way or the other.

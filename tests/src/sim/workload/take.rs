@@ -8,7 +8,7 @@ use zk_locks::{
 };
 
 use super::{ClientContext, Worker};
-use crate::sim::{pass, recipe::Site};
+use crate::sim::{patience::Patience, recipe::Site};
 
 /// A contender in a queue, until dropped.
 pub(super) struct Waiting<'a> {
@@ -110,15 +110,12 @@ pub(super) async fn attempt<T: Takes>(
             outcome
         }
         3 => {
-            let patience = rng.scaled(1, 5_000);
-            tokio::select! {
-                biased;
-                outcome = lock.take() => outcome.map(Some),
-                () = pass(patience) => {
-                    ctx.count("acquires dropped");
-                    Ok(None)
-                }
+            let patience = Patience::drawn(rng, 5_000);
+            let outcome = patience.wait(lock.take()).await;
+            if outcome.is_none() {
+                ctx.count("acquires dropped");
             }
+            outcome.transpose()
         }
         _ => lock.take().await.map(Some),
     };

@@ -35,6 +35,8 @@ struct Errands {
     there: Option<Model>,
     /// Whether watches may be armed that nobody waits for.
     is_armed: bool,
+    /// Whether requests wait for all that they need, however long that takes.
+    is_patient: bool,
 }
 
 /// A client, and what stands in front of the paths of a model for it.
@@ -53,7 +55,7 @@ pub(super) async fn work(worker: Worker) {
     let session = worker.client.session().id();
     // A session's own: what one before has asked for on a connection that it has left may still reach a server.
     let name = format!("c{}-{session}", worker.ctx.number);
-    let mut errands = Errands { worker, name, there: None, is_armed: false };
+    let mut errands = Errands { worker, name, there: None, is_armed: false, is_patient: false };
     loop {
         let pause = errands.worker.rng.scaled(20, 10_000);
         if !errands.worker.think(pause).await || errands.step().await.is_err() {
@@ -75,6 +77,7 @@ impl View {
 
 impl Errands {
     async fn step(&mut self) -> Result<(), Over> {
+        self.is_patient = false;
         if self.there.is_none() {
             return self.begin_anew().await;
         }
@@ -98,7 +101,9 @@ impl Errands {
 
     /// One of the ways to see the nodes.
     fn view(&mut self) -> View {
+        self.is_patient = self.worker.rng.one_in(2);
         let client = self.worker.client.clone();
+        let client = if self.is_patient { client.patient() } else { client };
         let root = join(ROOT, &self.name);
         let chrooted = |path: &str| client.chrooted(path).expect("it is a path");
         match self.worker.rng.below(3) {
@@ -106,6 +111,11 @@ impl Errands {
             1 => View { client: chrooted(ROOT), above: format!("/{}", self.name) },
             _ => View { client, above: root },
         }
+    }
+
+    /// A client whose requests wait for this or that, or are patient.
+    fn waiting(&mut self, view: &View) -> Client {
+        if self.is_patient { view.client.clone() } else { self.worker.waiting(&view.client) }
     }
 
     /// The path of a node that may be there.
@@ -176,7 +186,7 @@ impl Errands {
                 if !matches!(error, WriteError::NotApplied(_)) {
                     self.there = None;
                 }
-                unless_over(Err::<T, _>(error))
+                self.unless_over(Err::<T, _>(error))
             }
         }
     }
@@ -191,8 +201,31 @@ impl Errands {
                 self.wrong("L4", format_args!("a read is not sent again: {cause}"));
                 Ok(None)
             }
-            Err(error) => unless_over(Err(error)),
+            Err(error) => self.unless_over(Err(error)),
         }
+    }
+
+    /// What became of something that may fail, unless the session is over.
+    fn unless_over<T>(&self, outcome: Result<T, impl Into<Error>>) -> Result<Option<T>, Over> {
+        let outcome = outcome.map_err(Into::into);
+        let cause = match &outcome {
+            Err(Error::Read(ReadError::Unavailable(cause)))
+            | Err(Error::Write(
+                WriteError::NotApplied(cause) | WriteError::InDoubt { cause, .. },
+            ))
+            | Err(Error::Cause(cause)) => Some(cause),
+            _ => None,
+        };
+        let is_impatient = matches!(
+            cause,
+            Some(
+                Cause::NotConnected | Cause::DeadlineExceeded | Cause::QueueFull | Cause::Throttled
+            )
+        );
+        if self.is_patient && is_impatient {
+            self.wrong("L4", format_args!("a patient request fails: {cause:?}"));
+        }
+        unless_over(outcome)
     }
 
     /// Whether servers may delete something of their own accord.

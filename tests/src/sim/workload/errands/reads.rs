@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use zk_client::{ReadResult, Rejection, Stat, WatchKind};
 
-use super::{Errands, Over, View, lists, unless_over};
-use crate::sim::pass;
+use super::{Errands, Over, View, lists};
+use crate::sim::patience::Patience;
 
 /// Reads at once, at most.
 const TOGETHER_MAX: u64 = 6;
@@ -108,12 +108,12 @@ impl Errands {
         let client = view.client.patient();
         let paths: Vec<String> = (0..GIVEN_UP).map(|_| view.path(&self.any())).collect();
         let reads: Vec<_> = paths.iter().map(|path| client.get(path).submit()).collect();
-        let time = self.worker.rng.scaled(1, 50);
-        tokio::join!(biased; async {
-            pass(time).await;
-            drop(reads);
-        }, self.read())
-        .1
+        let patience = Patience::drawn(&mut self.worker.rng, 50);
+        let given_up = async {
+            let mut reads = reads.into_iter();
+            drop(patience.wait(reads.next().expect("there are some")).await);
+        };
+        tokio::join!(biased; given_up, self.read()).1
     }
 
     pub(super) async fn read_permissions(&mut self, view: &View, path: &str) -> Result<(), Over> {
@@ -198,10 +198,10 @@ impl Errands {
 
     pub(super) async fn ask_the_server(&mut self) -> Result<(), Over> {
         let (path, view) = (self.any(), self.view());
-        unless_over(view.client.who_am_i().await)?;
-        unless_over(view.client.config().await)?;
+        self.unless_over(view.client.who_am_i().await)?;
+        self.unless_over(view.client.config().await)?;
         let watched = view.client.check_watches(&view.path(&path), WatchKind::Any).await;
-        if unless_over(watched)? == Some(true) && !self.is_armed {
+        if self.unless_over(watched)? == Some(true) && !self.is_armed {
             self.wrong("W3", format_args!("is told of a watch on {path}, and there is none"));
         }
         Ok(())

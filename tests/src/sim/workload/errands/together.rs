@@ -20,7 +20,7 @@ impl Errands {
             }
         }
         let view = self.view();
-        let client = self.worker.waiting(&view.client);
+        let client = self.waiting(&view);
         let Some(mut next) = self.there.clone() else { return Ok(()) };
         let said = next.apply_all(&changes);
         let paths: Vec<String> = changes.iter().map(|change| view.path(change.path())).collect();
@@ -46,6 +46,7 @@ impl Errands {
         }
         if self.worker.rng.one_in(3) {
             multi = multi.as_told();
+            self.is_patient = false;
         }
         let (what, unchanged) = (format!("{changes:?} together"), self.there.clone());
         match (multi.await, said) {

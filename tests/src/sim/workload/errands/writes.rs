@@ -84,7 +84,7 @@ impl Errands {
     pub(super) async fn change(&mut self) -> Result<(), Over> {
         let change = self.any_change();
         let view = self.view();
-        let client = self.worker.waiting(&view.client);
+        let client = self.waiting(&view);
         let Some((next, said)) = self.after(&change) else { return Ok(()) };
         let (what, next) = (format!("{change:?}"), Some(next));
         let expected = said.as_ref().map(drop).map_err(|rejection| *rejection);
@@ -242,7 +242,7 @@ impl Errands {
         let there = next.clear(&path);
         let epoch = view.client.session().epoch();
         let deleted = view.client.delete_recursive(&view.path(&path)).await;
-        let Some(deleted) = super::unless_over(deleted)? else { return Ok(()) };
+        let Some(deleted) = self.unless_over(deleted)? else { return Ok(()) };
         // Over another connection it may have met itself; and what is mortal is gone now, or does not matter.
         let may_be_less = is_mortal || view.client.session().epoch() != epoch;
         if deleted != there && !(deleted < there && may_be_less) {

@@ -7,12 +7,16 @@
 //! | `variants` | other locks that one contender holds |
 //! | `sharing` | the read/write lock |
 //! | `permits` | the semaphore |
+//! | `copies` | caches |
+//! | `limits` | how long something is held at most |
 //! | `meeting` | barriers, groups |
 //! | `leading` | the election |
 //! | `seats` | nodes that recipes are made of |
 //! | `tally` | what observers are told |
 
+mod copies;
 mod leading;
+mod limits;
 mod meeting;
 mod permits;
 mod queue;
@@ -28,7 +32,7 @@ use zk_locks::{AcquireError, Builder, CheckError, Contender, ReleaseError, Statu
 
 use self::tally::Tally;
 use super::{Drawn, Worker, take::Takes};
-use crate::sim::{check::Claim, pass};
+use crate::sim::{check::Claim, pass, patience::Patience};
 
 /// Where the nodes are.
 pub(crate) const ROOT: &str = "/solo";
@@ -90,7 +94,7 @@ impl Solo {
         self.path = format!("{ROOT}/c{client}-{session}-{unique:x}");
         self.description = format!("use {} by client {client}", self.uses);
         self.tally = Arc::new(Tally::new(&self.worker.ctx));
-        let played = match self.worker.rng.below(14) {
+        let played = match self.worker.rng.below(18) {
             0..=2 => queue::exclusive(self).await,
             3 => variants::simple(self).await,
             4 => variants::multi(self).await,
@@ -99,7 +103,9 @@ impl Solo {
             8 => permits::play(self).await,
             9 => meeting::barrier(self).await,
             10 => meeting::group(self).await,
-            11 | 12 => seats::play(self).await,
+            11 => limits::play(self).await,
+            12 | 13 => seats::play(self).await,
+            14..=16 => copies::play(self).await,
             _ => leading::play(self).await,
         };
         match played {
@@ -134,6 +140,9 @@ impl Solo {
             Ok(had) => return Ok(had),
             Err(error) => error,
         };
+        if matches!(error, AcquireError::QueueFull { .. } | AcquireError::WouldDeadlock) {
+            self.nothing_comes_late()?;
+        }
         let Worker { ctx, client, .. } = &self.worker;
         let what = format!("{what} {}", self.path);
         ctx.check().failed(ctx.number, &client.session(), &what, &error);
@@ -199,6 +208,7 @@ impl Solo {
         match self.had("taking", taken)? {
             Some(taken) => Ok(taken),
             None => {
+                self.nothing_comes_late()?;
                 let what = std::any::type_name::<T>();
                 self.wrong("E1", format_args!("is told that {what} is taken, and it is free"))
             }
@@ -211,12 +221,8 @@ impl Solo {
         let got = match self.worker.rng.below(3) {
             0 => self.times_out(|time| lock.take_within(time)).await?,
             1 => {
-                let patience = self.worker.rng.scaled(1, 1_000);
-                let taken = tokio::select! {
-                    biased;
-                    taken = lock.take() => Some(taken),
-                    () = pass(patience) => None,
-                };
+                let patience = Patience::drawn(&mut self.worker.rng, 1_000);
+                let taken = patience.wait(lock.take()).await;
                 taken.map(|taken| self.had("waiting for", taken)).transpose()?
             }
             _ => {

@@ -24,6 +24,8 @@ struct Told {
     /// What is held, since when. A lock that is downgraded has another node then.
     held: BTreeMap<FencingToken, Vec<(String, u64)>>,
     first_joined: Option<u64>,
+    /// How often something has been held for too long.
+    too_long: usize,
     wrong: Vec<String>,
 }
 
@@ -42,10 +44,18 @@ impl Tally {
         told.held.get(&token).is_some_and(|held| held.iter().any(|(it, _)| it == path))
     }
 
+    /// How often something has been held for too long, since the last time this was asked.
+    pub(super) fn held_too_long(&self) -> usize {
+        std::mem::take(&mut self.told().too_long)
+    }
+
     /// What is wrong when all is given back.
     pub(super) fn mistakes(&self) -> Option<String> {
         let told = self.told();
-        let is_over = told.waiting.is_empty() && told.held.is_empty() && told.wrong.is_empty();
+        let is_over = told.waiting.is_empty()
+            && told.held.is_empty()
+            && told.too_long == 0
+            && told.wrong.is_empty();
         (!is_over).then(|| format!("{told:?}"))
     }
 
@@ -93,6 +103,14 @@ impl LockObserver for Tally {
 
     fn given_up(&self, path: &str, waited: Duration) {
         self.waited(&mut self.told(), path, waited);
+    }
+
+    fn held_too_long(&self, grant: &Grant<'_>) {
+        let mut told = self.told();
+        told.too_long += 1;
+        if !told.held.contains_key(&grant.token) {
+            told.wrong.push(format!("{grant:?} is held for too long, and is not held"));
+        }
     }
 
     fn released(&self, release: &Release<'_>) {

@@ -1,0 +1,48 @@
+//! S4: members without a leader confirm no lease, unless every answer counts.
+
+use std::collections::BTreeMap;
+
+use zk_client::Lease;
+use zk_proto::SessionId;
+use zk_testkit::sim::{LinkId, Seen};
+
+use super::{Checker, ROUNDING};
+
+/// Until when a session counted on its lease as it was served by a minority, by connection.
+#[derive(Default)]
+pub(super) struct Minorities(BTreeMap<LinkId, (SessionId, u64)>);
+
+impl Checker {
+    /// A member without a leader takes a session in.
+    pub(super) fn served_by_minority(&mut self, seen: &Seen, session: SessionId) {
+        if self.options.lease == Lease::Connection {
+            return;
+        }
+        if let Some(until) = self.counts_on(session) {
+            self.minorities.0.insert(seen.link, (session, until));
+        }
+    }
+
+    /// A client does something on a connection, or leaves it.
+    pub(super) fn acts_on(&mut self, client: u32, link: LinkId, leaves: bool) {
+        let Some(&(session, before)) = self.minorities.0.get(&link) else { return };
+        if let Some(until) = self.counts_on(session) {
+            let drift = self.drift(client, self.options.longest_timeout()) + ROUNDING;
+            if until > before + drift {
+                let text = format!(
+                    "c{client} counts on {session} until {until}, not {before}, by a minority"
+                );
+                self.violated("S4", text);
+            }
+        }
+        if leaves {
+            self.minorities.0.remove(&link);
+        }
+    }
+
+    /// Until when a session's lease lasts, if something is held in it.
+    fn counts_on(&self, session: SessionId) -> Option<u64> {
+        let its = self.promises.sessions.values().find(|its| its.id() == session)?;
+        self.claims_of(session).then(|| self.now + its.lease_left().as_millis() as u64)
+    }
+}

@@ -1,0 +1,70 @@
+//! S8: no more requests at once, nor more of their bytes, than there is room for.
+
+use std::collections::BTreeMap;
+
+use zk_proto::{OpCode, Xid, traffic::SentRequest};
+use zk_testkit::sim::{LinkId, Seen};
+
+use super::Checker;
+use crate::sim::workload::ERRANDS;
+
+/// Bytes of a request's header.
+const LEN_HEADER: usize = 8;
+
+/// How much a session may ask for at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    pub(crate) requests: usize,
+    pub(crate) bytes: usize,
+}
+
+/// By clients, and by their connections.
+#[derive(Default)]
+pub(super) struct Rooms {
+    clients: BTreeMap<u32, Room>,
+    links: BTreeMap<LinkId, Lane>,
+}
+
+/// A connection, and the lengths of requests that have no reply yet.
+struct Lane {
+    room: Room,
+    open: BTreeMap<Xid, usize>,
+}
+
+impl Checker {
+    /// The next session of a client may ask for so much at once.
+    pub(crate) fn has_room(&mut self, client: u32, room: Room) {
+        self.rooms.clients.insert(client, room);
+    }
+
+    pub(super) fn opens(&mut self, seen: &Seen) {
+        if let Some(&room) = self.rooms.clients.get(&seen.client) {
+            self.rooms.links.insert(seen.link, Lane { room, open: BTreeMap::new() });
+        }
+    }
+
+    /// What clients ask for of their own accord: searches, for one, need no room.
+    pub(super) fn takes_room(&mut self, seen: &Seen, request: &SentRequest) {
+        let is_asked = matches!(request.header.op, OpCode::GET_DATA | OpCode::SET_DATA)
+            && request.path().is_some_and(|path| path.lossy().starts_with(ERRANDS));
+        let Some(lane) = self.rooms.links.get_mut(&seen.link).filter(|_| is_asked) else { return };
+        lane.open.insert(request.header.xid, LEN_HEADER + request.body.len());
+        let (requests, bytes): (usize, usize) = (lane.open.len(), lane.open.values().sum());
+        let room = lane.room;
+        if requests > 1 && (requests > room.requests || bytes > room.bytes) {
+            let text =
+                format!("c{} asks {requests} times at once, {bytes} bytes: {room:?}", seen.client);
+            self.violated("S8", text);
+        }
+    }
+
+    pub(super) fn leaves_room(&mut self, link: LinkId, xid: Xid) {
+        if let Some(lane) = self.rooms.links.get_mut(&link) {
+            lane.open.remove(&xid);
+        }
+    }
+
+    pub(super) fn closes_lane(&mut self, link: LinkId) {
+        self.rooms.links.remove(&link);
+    }
+}

@@ -1,0 +1,89 @@
+//! Caches of nodes that nobody else changes: whatever is done to these, a cache shows it before long.
+
+use zk_client::{CreateMode, Error, SessionState};
+use zk_proto::path::join;
+
+use super::{Cut, Known, LOOK, Solo};
+use crate::sim::{
+    pass,
+    workload::{cache::Followed, unless_over},
+};
+
+/// The nodes, from the one that the cache is of on.
+const NODES: [&str; 6] = ["", "/a", "/b", "/a/x", "/a/y", "/b/x"];
+
+pub(super) async fn play(solo: &mut Solo) -> Known<()> {
+    for _ in 0..solo.worker.rng.below(4) {
+        change(solo).await?;
+    }
+    let mut followed = Followed::of(&mut solo.worker, &solo.path);
+    for _ in 0..solo.worker.rng.within(2, 6) {
+        for _ in 0..solo.worker.rng.within(1, 4) {
+            change(solo).await?;
+        }
+        is_level(solo, &mut followed).await?;
+    }
+    drop(followed);
+    let deleted: Result<usize, Error> = solo.worker.client.delete_recursive(&solo.path).await;
+    over(deleted)
+}
+
+/// One of the nodes, or several at once, become others. Whether they do is not of interest.
+async fn change(solo: &mut Solo) -> Known<()> {
+    let rng = &mut solo.worker.rng;
+    let (client, path) = (&solo.worker.client, format!("{}{}", solo.path, rng.pick(&NODES)));
+    let data = rng.next().to_be_bytes();
+    match rng.below(6) {
+        0 | 1 => over(client.create(&path, &data).parents().await),
+        2 | 3 => over(client.set(&path, &data).await),
+        4 => over(client.delete_recursive(&path).await),
+        _ => replace(solo, &path).await,
+    }
+}
+
+/// A node goes and comes back in one transaction, and its children with it, or with others.
+async fn replace(solo: &mut Solo, path: &str) -> Known<()> {
+    let there: Vec<String> = {
+        let checker = solo.worker.ctx.check();
+        let there = checker.history.children(path);
+        there.map(|(name, _)| join(path, name)).collect()
+    };
+    let others = vec![join(path, "x"), join(path, "y")];
+    let then = if solo.worker.rng.one_in(2) { there.clone() } else { others };
+    let multi = there.iter().fold(solo.worker.client.multi(), |multi, path| multi.delete(path));
+    let multi = multi.delete(path).create(path, b"again", CreateMode::Persistent);
+    let multi =
+        then.iter().fold(multi, |multi, path| multi.create(path, b"again", CreateMode::Persistent));
+    over(multi.await)
+}
+
+fn over<T>(outcome: Result<T, impl Into<Error>>) -> Known<()> {
+    unless_over(outcome).map(drop).or(Err(Cut::Over))
+}
+
+/// The cache has all that there is.
+async fn is_level(solo: &Solo, followed: &mut Followed) -> Known<()> {
+    let ctx = &solo.worker.ctx;
+    solo.read(solo.worker.client.resolve_in_doubt().await)?;
+    let (since, stalled) = (ctx.now(), ctx.stalled());
+    loop {
+        let copied = followed.copied(&solo.worker);
+        let lacks = ctx.check().lacks(&copied);
+        let Some(lacks) = lacks else {
+            ctx.count("caches that became level");
+            followed.look(&solo.worker);
+            return Ok(());
+        };
+        if matches!(copied.session, SessionState::Ended(_)) {
+            return Err(Cut::Over);
+        }
+        // It hears of nothing while the process stands still.
+        let bound = since + ctx.stalled() - stalled + ctx.check().patience(ctx.number);
+        let is_late = ctx.check().is_overdue(ctx.number, since);
+        if is_late || copied.follows() && ctx.now() > bound {
+            followed.wrong(&solo.worker, &lacks);
+            return Err(Cut::Failed);
+        }
+        pass(LOOK).await;
+    }
+}
