@@ -172,7 +172,7 @@ async fn limit_counts_on_after_a_downgrade(setup: Setup) {
             Ok(reading) => break reading,
             // That has taken too long.
             Err(refused) => {
-                assert_eq!(refused.cause, AcquireError::NodeDeleted);
+                assert_eq!(refused.cause, AcquireError::HeldTooLong);
                 limit *= 2;
             }
         }
@@ -199,13 +199,14 @@ async fn limit_during_a_downgrade_frees_the_lock(setup: Setup) {
         }
         traded.release();
     };
-    let (reading, ()) = within(async { tokio::join!(writing.downgrade(), limit_strikes) }).await;
-    let reading = reading.unwrap();
-    assert_eq!(within(reading.lost()).await, Lost::HeldTooLong);
+    let (refused, ()) = within(async { tokio::join!(writing.downgrade(), limit_strikes) }).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.cause, AcquireError::HeldTooLong);
+    assert_eq!(within(refused.guard.lost()).await, Lost::HeldTooLong);
     assert_eq!(zk.session().epoch(), connection, "no reconnect was needed");
     drop(deleted);
     emptied(&setup.outsider, &path).await;
-    drop(reading);
+    drop(refused);
 }
 
 /// No leader stays for ever: one that has led for long enough stands again behind the others.

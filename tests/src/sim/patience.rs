@@ -25,6 +25,8 @@ impl Patience {
 
     /// What comes of it, unless it is given up.
     pub(crate) async fn wait<F: Future>(self, future: F) -> Option<F::Output> {
+        // On the heap: it would be in the callers' futures several times.
+        let future = Box::pin(future);
         tokio::select! {
             biased;
             output = dropped_when_woken(self.wakes.unwrap_or(u64::MAX), future) => output,

@@ -100,7 +100,7 @@ impl Held {
     pub(super) fn afresh(&self, path: &str) -> Self {
         let HeldNode { client, number, .. } = &*self.node;
         let again = Self::of(client.clone(), path.to_owned(), self.token, *number);
-        if let Some(lost) = self.node.loss() {
+        if let Some(lost) = self.node.loss().or_else(|| self.node.taken_away()) {
             again.lose(lost);
         }
         again

@@ -85,6 +85,11 @@ impl HeldNode {
         lost.then(|| self.reason.get().copied().unwrap_or(Lost::NodeDeleted))
     }
 
+    /// Whether its lock was taken away, also while the node is put away: the time of the lock goes on.
+    pub(super) fn taken_away(&self) -> Option<Lost> {
+        self.reason.get().copied().filter(|why| *why == Lost::HeldTooLong)
+    }
+
     pub(super) fn lose(&self, lost: Lost) -> Lost {
         if !self.known.borrow().is_lost {
             // Fails if a faster caller has set the reason.

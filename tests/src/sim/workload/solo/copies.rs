@@ -32,7 +32,7 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
 async fn change(solo: &mut Solo) -> Known<()> {
     let rng = &mut solo.worker.rng;
     let (client, path) = (&solo.worker.client, format!("{}{}", solo.path, rng.pick(&NODES)));
-    let data = rng.next().to_be_bytes();
+    let data = rng.next().to_string().into_bytes();
     match rng.below(6) {
         0 | 1 => over(client.create(&path, &data).parents().await),
         2 | 3 => over(client.set(&path, &data).await),
