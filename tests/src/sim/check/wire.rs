@@ -102,6 +102,9 @@ impl Checker {
         let (client, RequestHeader { xid, op }) = (seen.client, request.header);
         self.acts_on(client, seen.link, false);
         self.takes_room(seen, request);
+        if let Err(error) = request.decode() {
+            self.violated("S8", format!("c{client} sends {op:?} that nobody can read: {error}"));
+        }
         if xid.0 > 0 {
             self.count("requests");
             let session = self.wires.links.get(&seen.link).copied().unwrap_or(SessionId(0));

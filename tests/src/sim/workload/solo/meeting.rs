@@ -3,7 +3,7 @@
 use zk_locks::{Barrier, DoubleBarrier, Group, GroupMember, Layout};
 use zk_proto::path::{join, name};
 
-use super::{Known, Solo};
+use super::{Cut, Known, Solo};
 
 pub(super) async fn barrier(solo: &mut Solo) -> Known<()> {
     if solo.worker.rng.one_in(2) {
@@ -44,6 +44,12 @@ async fn is_set(solo: &Solo, barrier: &Barrier, expected: bool) -> Known<()> {
 async fn double(solo: &mut Solo) -> Known<()> {
     let builder = DoubleBarrier::builder(&solo.worker.client, &solo.path);
     let barrier = solo.set_up(builder).of(2);
+    if solo.worker.rng.one_in(3) {
+        // As a round leaves it whose participants have died.
+        let ready = join(&solo.path, "ready");
+        let ready = solo.worker.client.create(&ready, b"").parents().await;
+        ready.or(Err(Cut::Failed))?;
+    }
     let alone = solo.times_out(|time| barrier.enter_timeout(time)).await?;
     solo.expect("B2", alone.is_none(), format_args!("enters without the other"))?;
     solo.until_left(0).await?;

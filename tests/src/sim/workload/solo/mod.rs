@@ -177,6 +177,10 @@ impl Solo {
         let before = ctx.check().asked_alone(ctx.number);
         let checked = check.await;
         let asked = ctx.check().asked_alone(ctx.number) > before;
+        if let (Status::Lost(lost), Err(CheckError::Unavailable(why))) = (claim.status(), &checked)
+        {
+            return self.wrong("E1", format_args!("a check tells {why}, and it is lost: {lost}"));
+        }
         self.holds(claim)?;
         self.expect("E1", asked, format_args!("a check asks no server: {checked:?}"))?;
         match checked {

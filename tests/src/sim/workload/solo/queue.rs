@@ -1,7 +1,7 @@
 //! The exclusive lock: one contender behind the other.
 
 use zk_client::CreateMode;
-use zk_locks::{AcquireError, ForeignNodes, Guard, Layout, Lock, Lost, Status, Ticket};
+use zk_locks::{AcquireError, ForeignNodes, Guard, Layout, Lock, Lost, Queue, Status, Ticket};
 use zk_proto::path::{join, name};
 
 use super::{BY_HAND, Cut, Known, Solo};
@@ -51,7 +51,7 @@ pub(super) async fn exclusive(solo: &mut Solo) -> Known<()> {
         solo.until_left(2).await?;
         second = third;
     } else if solo.worker.rng.one_in(3) {
-        asked_back(solo, &lock, &holder).await?;
+        asked_back(solo, &lock.queue(), &holder).await?;
         drop(third);
     } else {
         drop(third);
@@ -192,12 +192,12 @@ async fn is_behind(solo: &Solo, ticket: &mut Ticket, holders: &[&Guard]) -> Know
 }
 
 /// The holder hears that others want the lock, and keeps it.
-async fn asked_back(solo: &Solo, lock: &Lock, holder: &Guard) -> Known<()> {
-    let listed = lock.queue().first(1).await;
+pub(super) async fn asked_back(solo: &Solo, queue: &Queue, holder: &Guard) -> Known<()> {
+    let listed = queue.first(1).await;
     let (listed, count) = solo.read(listed)?;
     solo.lists(&listed, &[holder])?;
     solo.expect("E1", count == solo.left(), format_args!("{count} contenders are counted"))?;
-    match lock.queue().revoke(&listed[0]).await {
+    match queue.revoke(&listed[0]).await {
         Ok(asked) => {
             solo.holds(holder)?;
             solo.expect("E1", asked, format_args!("{listed:?} is said to be gone"))?;
@@ -208,7 +208,7 @@ async fn asked_back(solo: &Solo, lock: &Lock, holder: &Guard) -> Known<()> {
         solo.holds(holder)?;
         return solo.wrong("E1", format_args!("is told that it has lost, and it has not"));
     }
-    let listed = lock.queue().first(1).await;
+    let listed = queue.first(1).await;
     let (listed, _) = solo.read(listed)?;
     solo.holds(holder)?;
     let asked = listed.first().is_some_and(|first| first.is_revoked());

@@ -1,9 +1,13 @@
 //! Nodes that are there once, or not at all, whatever becomes of replies and of those who wait for them.
 
-use zk_client::{CreateMode, OwnedNode, Rejection, WriteError};
+use zk_client::{CreateMode, OwnedNode, Rejection, Stat, WriteError};
 use zk_proto::path::join;
+use zk_testkit::real::Release;
 
 use super::{Cut, Known, Solo};
+
+/// What is written to each.
+const TAKEN: &[u8] = b"taken";
 
 pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     let mut owned = Vec::new();
@@ -35,7 +39,7 @@ async fn taken(solo: &mut Solo) -> Known<Option<OwnedNode>> {
     let client = solo.worker.client.clone();
     let client = solo.worker.waiting(&client);
     let path = join(&solo.path, "seat-");
-    let create = client.create(&path, b"taken").mode(mode).protected();
+    let create = client.create(&path, TAKEN).mode(mode).protected();
     let (before, there) = (solo.came(), solo.left());
     let created = match solo.worker.rng.one_in(2) {
         true => create.parents().await,
@@ -43,7 +47,7 @@ async fn taken(solo: &mut Solo) -> Known<Option<OwnedNode>> {
     };
     match created {
         Ok(created) => {
-            let Some(node) = created.owned else {
+            let Some(node) = &created.owned else {
                 return solo.wrong("X1", format_args!("{} belongs to nobody", created.path));
             };
             let fits = node.path() == created.path
@@ -51,12 +55,13 @@ async fn taken(solo: &mut Solo) -> Known<Option<OwnedNode>> {
                 && node.name().contains("-seat-")
                 && solo.worker.ctx.check().is_there(node.path());
             solo.expect("X1", fits, format_args!("has made {}", created.path))?;
+            is_told_right(solo, &created.stat)?;
             let is_one = (solo.came(), solo.left()) == (before + 1, there + 1);
             if !is_one {
                 solo.nothing_comes_late()?;
             }
             solo.expect("X1", is_one, format_args!("several for {}", created.path))?;
-            Ok(Some(node))
+            Ok(created.owned)
         }
         Err(WriteError::Rejected(Rejection::ReadOnly)) => Err(Cut::Failed),
         Err(error) if error.session_end().is_some() => Err(Cut::Over),
@@ -71,4 +76,14 @@ async fn taken(solo: &mut Solo) -> Known<Option<OwnedNode>> {
         }
         Err(_) => Ok(None),
     }
+}
+
+/// What a node is like that has just been made. Servers before 3.5 tell little of it.
+fn is_told_right(solo: &Solo, stat: &Stat) -> Known<()> {
+    let tells_little = solo.worker.ctx.options.release < Release::V3_5;
+    let is_long = stat.data_length == TAKEN.len() as i32;
+    let is_own = stat.ephemeral_owner == solo.worker.client.session().id();
+    let is_none = tells_little && stat.data_length == 0;
+    let fits = (is_long || is_none) && (is_own || tells_little) && stat.version == 0;
+    solo.expect("X1", fits, format_args!("is told {stat:?}"))
 }

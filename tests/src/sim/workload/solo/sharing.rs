@@ -2,7 +2,7 @@
 
 use zk_locks::{AcquireError, Kind, Layout, ReadGuard, RwLock, WriteGuard};
 
-use super::{Cut, Known, Solo};
+use super::{Cut, Known, Solo, queue::asked_back};
 use crate::sim::workload::rw_lock::{Reading, Writing};
 
 /// Those with names for readers and writers.
@@ -110,6 +110,10 @@ async fn downgraded(
     writer: WriteGuard,
 ) -> Known<()> {
     let token = writer.token();
+    if solo.worker.rng.one_in(3) {
+        // Its node has another version then.
+        asked_back(solo, &writing.queue(), &writer).await?;
+    }
     let reader = match writer.downgrade().await {
         Ok(reader) => reader,
         Err(refused) => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zk_locks::{CohortLock, Lock, MultiLock, SimpleLock};
-use zk_proto::path::join;
+use zk_proto::path::{join, parent};
 
 use super::{FOR_EVER, Known, Solo};
 
@@ -33,7 +33,9 @@ pub(super) async fn simple(solo: &mut Solo) -> Known<()> {
 
 /// Two at once, one of which may be taken.
 pub(super) async fn multi(solo: &mut Solo) -> Known<()> {
-    let paths = ["a", "b"].map(|name| join(&solo.path, name));
+    // One name may begin as the other does.
+    let names = *solo.worker.rng.pick(&[["a", "b"], ["a", "aa"], ["aa", "a"]]);
+    let paths = names.map(|name| join(&solo.path, name));
     let locks = paths.each_ref().map(|path| {
         let builder = Lock::builder(&solo.worker.client, path);
         solo.set_up(builder)
@@ -48,9 +50,10 @@ pub(super) async fn multi(solo: &mut Solo) -> Known<()> {
     let all = solo.free(&both).await?;
     let found = paths.each_ref().map(|path| all.get(path).map(|guard| guard.path().to_owned()));
     let fits = all.len() == 2
-        && found.iter().zip(&paths).all(|(found, path)| {
-            found.as_ref().is_some_and(|found| found.starts_with(path.as_str()))
-        });
+        && found
+            .iter()
+            .zip(&paths)
+            .all(|(found, path)| found.as_ref().is_some_and(|found| parent(found) == Some(path)));
     solo.expect("S3", fits, format_args!("has {found:?} of {paths:?}"))?;
     for lock in &locks {
         let taken = lock.try_acquire().await;
