@@ -31,8 +31,8 @@ pub(crate) struct Copied {
 impl Copied {
     /// Whether it says that it lacks nothing, and can know.
     pub(crate) fn follows(&self) -> bool {
-        let connected = SessionState::Connected { read_only: false };
-        self.session == connected && self.state == CacheState::Following
+        let in_touch = SessionState::Connected { read_only: false };
+        self.session == in_touch && self.state == CacheState::Following
     }
 }
 

@@ -49,7 +49,8 @@ impl Checker {
             && request.path().is_some_and(|path| path.lossy().starts_with(ERRANDS));
         let Some(lane) = self.rooms.links.get_mut(&seen.link).filter(|_| is_asked) else { return };
         lane.open.insert(request.header.xid, LEN_HEADER + request.body.len());
-        let (requests, bytes): (usize, usize) = (lane.open.len(), lane.open.values().sum());
+        let bytes = lane.open.values().copied().fold(0, usize::saturating_add);
+        let requests = lane.open.len();
         let room = lane.room;
         if requests > 1 && (requests > room.requests || bytes > room.bytes) {
             let text =
