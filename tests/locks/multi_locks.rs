@@ -6,7 +6,7 @@ use zk_locks::{
     Status,
 };
 use zk_proto::OpCode;
-use zk_testkit::proxy::Match;
+use zk_testkit::proxy::{Match, Proxy};
 use zk_tests::test_with;
 
 use crate::locks::support::{Setup, emptied, joined, on_each_release, ops, within};
@@ -118,21 +118,30 @@ async fn exhausted_path_rejoins_all_queues(setup: Setup) {
     within(guards.release()).await.unwrap();
 }
 
+/// Asks for locks, of which another client deletes the node at this path before it is known that they were made.
+async fn deleted_in_doubt(
+    setup: &Setup,
+    proxy: &Proxy,
+    locks: MultiLock,
+    path: &str,
+) -> Result<(), AcquireError> {
+    let created = proxy.on(Match::reply(OpCode::MULTI).once()).hold();
+    let asking = tokio::spawn(async move { locks.acquire().await });
+    within(created.fired()).await;
+    proxy.refuse_connections().await;
+    proxy.reset_all();
+    let (names, _) = setup.outsider.children(path).await.unwrap();
+    setup.outsider.delete(&zk_client::path::join(path, &names[0])).await.unwrap();
+    proxy.accept_connections().await;
+    within(asking).await.unwrap().map(drop)
+}
+
 /// They are made together: one that is missing when that is found out was deleted by another client.
 #[test_with(on_each_release)]
 async fn node_in_doubt_that_others_delete_is_told(setup: Setup) {
     let paths = [setup.existing("kept").await, setup.existing("deleted").await];
     let (proxy, zk) = setup.proxied().await;
-    let created = proxy.on(Match::reply(OpCode::MULTI).once()).hold();
-    let both = MultiLock::new(&zk, &paths);
-    let asking = tokio::spawn(async move { both.acquire().await });
-    within(created.fired()).await;
-    proxy.refuse_connections().await;
-    proxy.reset_all();
-    let (names, _) = setup.outsider.children(&paths[1]).await.unwrap();
-    setup.outsider.delete(&zk_client::path::join(&paths[1], &names[0])).await.unwrap();
-    proxy.accept_connections().await;
-    let failed = within(asking).await.unwrap().map(drop);
+    let failed = deleted_in_doubt(&setup, &proxy, MultiLock::new(&zk, &paths), &paths[1]).await;
     assert_eq!(failed, Err(AcquireError::NodeDeleted));
     joined(&setup.outsider, &paths[0], 0).await;
 }
@@ -164,20 +173,11 @@ async fn doubt_is_not_resolved_by_others_nodes(setup: Setup) {
 #[test_with(on_each_release)]
 async fn rest_of_a_doubtful_multi_lock_is_deleted(setup: Setup) {
     let paths = [setup.existing("plain").await, setup.existing("unique").await];
-    for deleted in 0..2 {
+    for deleted in &paths {
         let (proxy, zk) = setup.proxied().await;
-        let created = proxy.on(Match::reply(OpCode::MULTI).once()).hold();
         let both = with_and_without_ids(&zk, &paths);
-        let asking = tokio::spawn(async move { both.acquire().await });
-        within(created.fired()).await;
-        proxy.refuse_connections().await;
-        proxy.reset_all();
-        let (names, _) = setup.outsider.children(&paths[deleted]).await.unwrap();
-        let path = zk_client::path::join(&paths[deleted], &names[0]);
-        setup.outsider.delete(&path).await.unwrap();
-        proxy.accept_connections().await;
-        let failed = within(asking).await.unwrap().map(drop);
-        assert_eq!(failed, Err(AcquireError::NodeDeleted), "{path}");
+        let failed = deleted_in_doubt(&setup, &proxy, both, deleted).await;
+        assert_eq!(failed, Err(AcquireError::NodeDeleted), "{deleted}");
         for path in &paths {
             emptied(&setup.outsider, path).await;
         }

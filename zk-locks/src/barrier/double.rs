@@ -28,9 +28,9 @@ const READY: &str = "ready";
 /// left. A `ready` left over from a round whose participants have died lets none of ours in too early.
 ///
 /// Entering costs three requests in one round trip, plus one request and a notification for all but the last
-/// participant, which writes: a transaction that checks the nodes of all. Leaving costs five requests, and at most two more for each of the others. The
-/// [loss](Guard::lost) of the node, above all with its session, counts as having left: the others do not wait for it.
-/// Stop then, and enter the next round with another participation.
+/// participant, which writes: a transaction that checks the nodes of all. Leaving costs five requests, and at most two
+/// more for each of the others. The [loss](Guard::lost) of the node, above all with its session, counts as having left:
+/// the others do not wait for it. Stop then, and enter the next round with another participation.
 ///
 /// ```
 /// # async fn compute() {}
@@ -78,8 +78,8 @@ impl DoubleBarrier {
 
     /// Sets the number of participants. All of them must use the same number.
     ///
-    /// The last one names all of them in one request, which servers take up to a megabyte of: some 8 000 below a path
-    /// of 60 bytes.
+    /// The last one names the nodes of all in one request, whose length servers limit (`jute.maxbuffer`, a megabyte by
+    /// default).
     #[must_use]
     pub const fn of(mut self, participants: usize) -> Self {
         self.participants = participants;
@@ -88,8 +88,8 @@ impl DoubleBarrier {
 
     /// Waits until all participants are there, this one included. Each call is a participant of its own.
     ///
-    /// Three requests in one round trip, one more while waiting, and one for the last participant, which grows with
-    /// their number. Waiters get one notification.
+    /// Three requests in one round trip, one more while waiting, and one for the last participant, whose length grows
+    /// with the number of participants. Waiters get one notification.
     ///
     /// No participant enters unless at some moment all were there together. A participant that was there at that moment
     /// may have left when the others learn of it.

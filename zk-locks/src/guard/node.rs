@@ -85,7 +85,7 @@ impl HeldNode {
         lost.then(|| self.reason.get().copied().unwrap_or(Lost::NodeDeleted))
     }
 
-    /// Whether its lock was taken away, also while the node is put away: the time of the lock goes on.
+    /// The loss of a lock that was taken away, also while the node is put away: the time of the lock goes on.
     pub(super) fn taken_away(&self) -> Option<Lost> {
         self.reason.get().copied().filter(|why| *why == Lost::HeldTooLong)
     }

@@ -11,68 +11,60 @@ use crate::sim::{
     workload::rw_lock::{Reading, Writing},
 };
 
-/// Since when something is held, and for how long.
+/// For how long something is held at most, in milliseconds.
+#[derive(Clone, Copy)]
+struct Limit {
+    millis: u64,
+    /// Whether it is reported before, too.
+    warns: bool,
+}
+
+/// Since when something is held, and how long its process had stood still then.
 struct Term {
+    limit: Limit,
     since: u64,
     stalled: u64,
-    limit: u64,
-    /// How often it is reported.
-    reports: usize,
 }
 
 pub(super) async fn play(solo: &mut Solo) -> Known<()> {
-    let limit = solo.worker.rng.scaled(50, 5_000);
-    // Told before, and kept.
-    let warned = solo.worker.rng.one_in(2);
-    let term = Term { since: 0, stalled: 0, limit, reports: 1 + usize::from(warned) };
+    let rng = &mut solo.worker.rng;
+    let limit = Limit { millis: rng.scaled(50, 5_000), warns: rng.one_in(2) };
     match solo.worker.rng.below(3) {
         0 => {
             let builder = Lock::builder(&solo.worker.client, &solo.path);
-            let lock = limited(solo, builder, &term);
+            let lock = limit.put_on(solo, builder);
             let guard = solo.free(&lock).await?;
-            let term = term.begins(solo);
-            term.runs_out(solo, &guard).await
+            limit.begins(solo).runs_out(solo, &guard).await
         }
         1 => {
             let builder = Semaphore::builder(&solo.worker.client, &solo.path);
-            let semaphore = limited(solo, builder, &term).with_permits(1);
+            let semaphore = limit.put_on(solo, builder).with_permits(1);
             let guard = solo.free(&semaphore).await?;
-            let term = term.begins(solo);
-            term.runs_out(solo, &guard).await
+            limit.begins(solo).runs_out(solo, &guard).await
         }
         _ => {
             let builder = RwLock::builder(&solo.worker.client, &solo.path);
-            let lock = limited(solo, builder, &term);
-            shared(solo, lock, term).await
+            let lock = limit.put_on(solo, builder);
+            shared(solo, lock, limit).await
         }
     }
 }
 
-fn limited<R>(solo: &mut Solo, builder: Builder<R>, term: &Term) -> R {
-    let builder = builder.release_after(Duration::from_millis(term.limit));
-    let builder = match term.reports {
-        1 => builder,
-        _ => builder.max_hold(Duration::from_millis(term.limit / 2)),
-    };
-    solo.set_up(builder)
-}
-
 /// Written for a while and then read: that is one hold.
-async fn shared(solo: &mut Solo, lock: RwLock, term: Term) -> Known<()> {
+async fn shared(solo: &mut Solo, lock: RwLock, limit: Limit) -> Known<()> {
     if solo.worker.rng.one_in(3) {
         let guard = solo.free(&Reading(lock)).await?;
-        let term = term.begins(solo);
-        return term.runs_out(solo, &guard).await;
+        return limit.begins(solo).runs_out(solo, &guard).await;
     }
     let writer = solo.free(&Writing(lock)).await?;
-    let term = term.begins(solo);
+    let term = limit.begins(solo);
     if solo.worker.rng.one_in(3) {
         return term.runs_out(solo, &writer).await;
     }
-    pass(solo.worker.rng.within(0, term.limit)).await;
+    pass(solo.worker.rng.within(0, limit.millis)).await;
     match writer.downgrade().await {
         Ok(reader) => term.runs_out(solo, &reader).await,
-        // Its node is deleted then, which is what the servers say.
+        // The limit has struck meanwhile.
         Err(refused) if refused.guard.status() == Status::Lost(Lost::HeldTooLong) => {
             term.runs_out(solo, &refused.guard).await
         }
@@ -80,17 +72,28 @@ async fn shared(solo: &mut Solo, lock: RwLock, term: Term) -> Known<()> {
     }
 }
 
-impl Term {
-    fn begins(self, solo: &Solo) -> Self {
-        let ctx = &solo.worker.ctx;
-        Self { since: ctx.now(), stalled: ctx.stalled(), ..self }
+impl Limit {
+    fn put_on<R>(self, solo: &mut Solo, builder: Builder<R>) -> R {
+        let builder = builder.release_after(Duration::from_millis(self.millis));
+        let builder = match self.warns {
+            true => builder.max_hold(Duration::from_millis(self.millis / 2)),
+            false => builder,
+        };
+        solo.set_up(builder)
     }
 
+    fn begins(self, solo: &Solo) -> Term {
+        let ctx = &solo.worker.ctx;
+        Term { limit: self, since: ctx.now(), stalled: ctx.stalled() }
+    }
+}
+
+impl Term {
     /// It is lost when it has been held for so long, and its node goes although the guard is there.
     async fn runs_out(self, solo: &Solo, guard: &Guard) -> Known<()> {
         let ctx = &solo.worker.ctx;
         // What was asked for in the meantime may have taken longer.
-        let limit = self.limit.max(ctx.now() - self.since);
+        let limit = self.limit.millis.max(ctx.now() - self.since);
         let lost = guard.lost().await;
         if lost != Lost::HeldTooLong {
             return solo.holds(guard);
@@ -99,14 +102,16 @@ impl Term {
         let (took, stalled) = (ctx.now() - self.since, ctx.stalled() - self.stalled);
         ctx.check().took("holding", ctx.number, took, stalled, limit);
         let told = solo.tally.held_too_long();
-        solo.expect("E1", told == self.reports, format_args!("is told {told} times"))?;
+        let reports = 1 + usize::from(self.limit.warns);
+        solo.expect("E1", told == reports, format_args!("is told {told} times"))?;
         solo.until_left(0).await
     }
 
     fn is_over(&self, solo: &Solo) -> Known<()> {
         let ctx = &solo.worker.ctx;
         let took = ctx.now() - self.since;
-        let fits = took + ctx.check().drift(ctx.number, self.limit) + ROUNDING >= self.limit;
-        solo.expect("E1", fits, format_args!("is lost after {took} of {} ms", self.limit))
+        let limit = self.limit.millis;
+        let fits = took + ctx.check().drift(ctx.number, limit) + ROUNDING >= limit;
+        solo.expect("E1", fits, format_args!("is lost after {took} of {limit} ms"))
     }
 }
