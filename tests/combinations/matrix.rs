@@ -21,7 +21,7 @@ use crate::combinations::{
 };
 
 /// Points that each trouble is drawn for, of each play asked in each way.
-const DRAWN: usize = 2;
+const DRAWN: usize = 1;
 
 /// One cell of so many has a second trouble.
 const PAIRS: u64 = 10;

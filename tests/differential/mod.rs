@@ -17,7 +17,7 @@ use zk_tests::{
 const OPERATIONS: usize = 20_000;
 
 /// Sequences that are played on one server before another is started.
-const SEQUENCES: u64 = 275;
+const SEQUENCES: u64 = 55;
 
 /// Sequences with sessions that expire; they are played side by side.
 const MORTALS: u64 = 24;

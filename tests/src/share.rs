@@ -1,7 +1,7 @@
 //! How much of what they could try the tests do that try everything.
 //!
-//! A run of `cargo test` tries a share, drawn by the commit, so that each commit tries another; with `ZK_TESTS=whole` it
-//! tries all of it, as `.ci/run` does.
+//! A run of `cargo test` tries a share, drawn by the commit, so that each commit tries another; with `ZK_TESTS=quarter` it
+//! tries a quarter, as `.ci/run` does, and with `ZK_TESTS=whole` all of it, as `.ci/nightly` does.
 
 use std::env::{self, VarError};
 
@@ -9,8 +9,8 @@ use zk_testkit::sim::Rng;
 
 use crate::sim::commit;
 
-/// Of each so many in a row, one is in a share.
-const ONE_IN: usize = 4;
+/// Of each so many in a row, one is in a share, unless the environment asks for more.
+const ONE_IN: usize = 16;
 
 /// What is tried of a row of cases.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub enum Share {
     Whole,
     /// One of each few.
     Part {
+        /// How few.
+        one_in: usize,
         /// Draws which.
         draw: Rng,
         /// How many there were.
@@ -32,26 +34,27 @@ impl Share {
     /// What the environment says is to be tried of these cases.
     ///
     /// # Panics
-    /// If `ZK_TESTS` is neither `whole` nor `share`.
+    /// If `ZK_TESTS` is neither `whole` nor `quarter` nor `share`.
     pub fn of(cases: &str) -> Self {
-        match env::var("ZK_TESTS").as_deref() {
-            Ok("whole") => Self::Whole,
-            Ok("share") | Err(VarError::NotPresent) => {
-                let commit = commit();
-                println!("{cases}: a share, drawn from {commit}; all of them with ZK_TESTS=whole");
-                Self::Part { draw: Rng::new(hash(&commit) ^ hash(cases)), seen: 0, chosen: 0 }
-            }
-            other => panic!("ZK_TESTS must be `whole` or `share`, not {other:?}"),
-        }
+        let one_in = match env::var("ZK_TESTS").as_deref() {
+            Ok("whole") => return Self::Whole,
+            Ok("quarter") => 4,
+            Ok("share") | Err(VarError::NotPresent) => ONE_IN,
+            other => panic!("ZK_TESTS must be `whole`, `quarter`, or `share`, not {other:?}"),
+        };
+        let commit = commit();
+        println!("{cases}: one in {one_in}, drawn from {commit}; all of them with ZK_TESTS=whole");
+        let draw = Rng::new(hash(&commit) ^ hash(cases));
+        Self::Part { one_in, draw, seen: 0, chosen: 0 }
     }
 
     /// Whether the next case is tried.
     pub fn takes_next(&mut self) -> bool {
-        let Self::Part { draw, seen, chosen } = self else { return true };
-        if *seen % ONE_IN == 0 {
-            *chosen = draw.index(ONE_IN);
+        let Self::Part { one_in, draw, seen, chosen } = self else { return true };
+        if *seen % *one_in == 0 {
+            *chosen = draw.index(*one_in);
         }
-        let takes = *seen % ONE_IN == *chosen;
+        let takes = *seen % *one_in == *chosen;
         *seen += 1;
         takes
     }
@@ -60,7 +63,7 @@ impl Share {
     pub const fn at_least(&self, all: usize) -> usize {
         match self {
             Self::Whole => all,
-            Self::Part { .. } => all / ONE_IN,
+            Self::Part { one_in, .. } => all / *one_in,
         }
     }
 }
@@ -76,23 +79,26 @@ pub fn hash(text: &str) -> u64 {
 mod tests {
     use super::*;
 
+    /// Enough that each place of a few is drawn.
+    const CASES: usize = 6_400;
+
     fn part(seed: u64) -> Share {
-        Share::Part { draw: Rng::new(seed), seen: 0, chosen: 0 }
+        Share::Part { one_in: ONE_IN, draw: Rng::new(seed), seen: 0, chosen: 0 }
     }
 
     fn taken(mut share: Share) -> Vec<usize> {
-        (0..400).filter(|_| share.takes_next()).collect()
+        (0..CASES).filter(|_| share.takes_next()).collect()
     }
 
     #[test]
     fn share_is_one_of_each_few_and_any_of_them() {
         let taken = taken(part(7));
         let rows: Vec<usize> = taken.iter().map(|case| case / ONE_IN).collect();
-        assert_eq!(rows, (0..400 / ONE_IN).collect::<Vec<_>>());
+        assert_eq!(rows, (0..CASES / ONE_IN).collect::<Vec<_>>());
         for place in 0..ONE_IN {
             assert!(taken.iter().any(|case| case % ONE_IN == place), "{place} is never tried");
         }
-        assert_eq!(part(7).at_least(400), taken.len());
+        assert_eq!(part(7).at_least(CASES), taken.len());
     }
 
     #[test]
@@ -102,7 +108,7 @@ mod tests {
 
     #[test]
     fn whole_leaves_out_nothing() {
-        assert_eq!(taken(Share::Whole).len(), 400);
-        assert_eq!(Share::Whole.at_least(400), 400);
+        assert_eq!(taken(Share::Whole).len(), CASES);
+        assert_eq!(Share::Whole.at_least(CASES), CASES);
     }
 }

@@ -10,6 +10,7 @@ mod mistakes;
 mod nodes;
 #[cfg(target_os = "linux")]
 mod pictures;
+mod pool;
 mod queue;
 #[cfg(target_os = "linux")]
 mod screen;

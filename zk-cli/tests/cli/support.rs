@@ -12,6 +12,8 @@ use zk_client::{Client, ReadError, Rejection};
 use zk_locks::{Contender, Lock};
 use zk_testkit::real::{Server, Wanted};
 
+use crate::pool::Pooled;
+
 /// Whatever a test waits for comes within this time, or never.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -22,7 +24,7 @@ pub(crate) async fn must<F: Future>(what: &str, future: F) -> F::Output {
 
 /// A server of the test's own, and a session beside the command's.
 pub(crate) struct World {
-    pub(crate) server: Server,
+    pub(crate) server: Pooled,
     pub(crate) client: Client,
 }
 
@@ -60,12 +62,17 @@ impl Ended {
 }
 
 impl World {
+    /// With a server that other tests have used before.
     pub(crate) async fn new() -> Self {
-        Self::of(Wanted::Any).await
+        Self::on(Pooled::empty().await).await
     }
 
+    /// With a server that is only just started.
     pub(crate) async fn of(wanted: impl Into<Wanted>) -> Self {
-        let server = Server::start(wanted).await.unwrap();
+        Self::on(Pooled::alone(Server::start(wanted).await.unwrap())).await
+    }
+
+    async fn on(server: Pooled) -> Self {
         let client = Client::connect(&server.connect_string()).await.unwrap();
         Self { server, client }
     }

@@ -4,10 +4,11 @@
 //! | module | concern |
 //! |---|---|
 //! | `model` | what there is, and what servers say to each change of it |
-//! | `writes`, `together`, `watched`, `reads` | requests, and what has to come of them |
+//! | `writes`, `together`, `rows`, `watched`, `reads` | requests, and what has to come of them |
 
 mod model;
 mod reads;
+mod rows;
 mod together;
 mod watched;
 mod writes;
@@ -83,11 +84,11 @@ impl Errands {
         }
         match self.worker.rng.below(23) {
             0 => self.begin_anew().await,
-            1..=6 => self.change().await,
-            7 => self.make_sure().await,
-            8 => self.make_gone().await,
-            9..=10 => self.change_together().await,
-            11 => self.change_in_a_row().await,
+            1..=5 => self.change().await,
+            6 => self.make_sure().await,
+            7 => self.make_gone().await,
+            8..=9 => self.change_together().await,
+            10..=11 => self.change_in_a_row().await,
             12 => self.permit().await,
             13 => self.clear().await,
             14..=15 => self.read().await,

@@ -58,6 +58,11 @@ impl Model {
         self.0.get(path).ok_or(Rejection::NoNode)
     }
 
+    /// Whether the node above is there.
+    pub(super) fn has_parent(&self, path: &str) -> bool {
+        parent(path).is_some_and(|above| self.0.contains_key(above))
+    }
+
     /// What is below a node: the names of its children, or all paths.
     pub(super) fn children(&self, path: &str) -> Vec<&str> {
         let is_child = |it: &&String| parent(it) == Some(path);

@@ -1,7 +1,6 @@
 //! Changes together, as the model says or not at all.
 
 use zk_client::{OpResult, Rejection};
-use zk_testkit::real::Release;
 
 use super::{Errands, Over, lists, model::Change};
 
@@ -67,31 +66,6 @@ impl Errands {
             }
             (Err(error), _) => self.settle(what, &Ok(()), unchanged, Err::<(), _>(error)).map(drop),
         }
-    }
-
-    /// Several changes one behind the other, without waiting for each.
-    pub(super) async fn change_in_a_row(&mut self) -> Result<(), Over> {
-        // Before, creates may be sent again behind what was submitted later.
-        if self.worker.ctx.options.release < Release::V3_5 {
-            return self.change().await;
-        }
-        let view = self.view();
-        let sets: Vec<(String, Vec<u8>)> = (0..4).map(|_| (self.any(), self.data())).collect();
-        let corked = self.worker.rng.one_in(2).then(|| view.client.cork());
-        let client = corked.as_deref().unwrap_or(&view.client);
-        let pending: Vec<_> =
-            sets.iter().map(|(path, data)| client.set(&view.path(path), data).submit()).collect();
-        drop(corked);
-        for ((path, data), pending) in sets.into_iter().zip(pending) {
-            let got = pending.await;
-            let change = Change::Set { path: path.clone(), data, version: None };
-            let Some((next, said)) = self.after(&change) else { continue };
-            let expected = said.map(drop);
-            if let Some(stat) = self.settle(format!("{change:?}"), &expected, Some(next), got)? {
-                self.stat("a write", &path, &stat);
-            }
-        }
-        Ok(())
     }
 }
 

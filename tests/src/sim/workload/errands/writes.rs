@@ -132,7 +132,7 @@ impl Errands {
     }
 
     /// A create that failed has not made the node, but may have made parents; one that did not, again.
-    async fn parents_may_stay(
+    pub(super) async fn parents_may_stay(
         &mut self,
         view: &View,
         change: &Change,
@@ -254,7 +254,7 @@ impl Errands {
 }
 
 /// The request for a node with these permissions, and with the parents that are missing.
-fn wanted<'a>(create: Create<'a>, list: usize, above: Option<CreateMode>) -> Create<'a> {
+pub(super) fn wanted<'a>(create: Create<'a>, list: usize, above: Option<CreateMode>) -> Create<'a> {
     let create = match list {
         0 => create,
         _ => create.acl(&lists()[list]),
