@@ -174,3 +174,20 @@ async fn reentrant_lock_is_held_by_its_last_guard(setup: Setup) {
     assert_eq!(within(outer.lost()).await, Lost::NodeDeleted);
     assert_eq!(outer.reenter().map(drop), Err(Lost::NodeDeleted));
 }
+
+/// The transaction was carried out, and the session ends before the read behind it is answered.
+#[test_with(on_each_release)]
+async fn check_whose_session_ends_meanwhile_tells_of_the_loss(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let guard = within(SimpleLock::new(&zk, &setup.path("simple")).acquire()).await.unwrap();
+    let read = proxy.on(Match::request(OpCode::GET_DATA)).hold();
+    let (checked, closed) = within(async {
+        tokio::join!(guard.check(), async {
+            read.fired().await;
+            zk.close().await
+        })
+    })
+    .await;
+    let Status::Lost(lost) = guard.status() else { panic!("it is held after {closed:?}") };
+    assert_eq!(checked, Err(CheckError::Lost(lost)));
+}

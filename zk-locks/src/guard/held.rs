@@ -181,10 +181,19 @@ impl Held {
     }
 
     pub(crate) async fn check(&self) -> Result<(), CheckError> {
-        let HeldNode { client, path, number, .. } = &*self.node;
         if let Status::Lost(lost) = self.status() {
             return Err(lost.into());
         }
+        let confirmed = self.confirm().await;
+        // What is lost by then may not still be held, whatever the servers could be asked.
+        match self.status() {
+            Status::Lost(lost) => Err(lost.into()),
+            Status::Held | Status::Suspect { .. } => confirmed,
+        }
+    }
+
+    async fn confirm(&self) -> Result<(), CheckError> {
+        let HeldNode { client, path, number, .. } = &*self.node;
         let checked = client.multi().check(path).await;
         if number.is_some() {
             // After the answer, since a check that a server had no time for is repeated later: a node found now was
@@ -203,10 +212,7 @@ impl Held {
             }
         }
         match checked {
-            Ok(Ok(_)) => match self.status() {
-                Status::Lost(lost) => Err(lost.into()),
-                Status::Held | Status::Suspect { .. } => Ok(()),
-            },
+            Ok(Ok(_)) => Ok(()),
             Ok(Err(MultiError { rejection: Rejection::NoNode, .. })) => {
                 self.lose(Lost::NodeDeleted);
                 Err(Lost::NodeDeleted.into())
@@ -214,10 +220,7 @@ impl Held {
             Ok(Err(MultiError { rejection, .. })) => {
                 Err(CheckError::Unavailable(WriteError::Rejected(rejection)))
             }
-            Err(error) => match self.status() {
-                Status::Lost(lost) => Err(lost.into()),
-                Status::Held | Status::Suspect { .. } => Err(CheckError::Unavailable(error)),
-            },
+            Err(error) => Err(CheckError::Unavailable(error)),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use zk_client::{Cache, CacheEvent, CacheEvents, CachedNode, SessionState, path::parent};
+use zk_client::{Cache, CacheEvent, CacheEvents, CachedNode, SessionState, Zxid, path::parent};
 
 use super::Worker;
 use crate::sim::{
@@ -139,6 +139,17 @@ impl Followed {
         if let Some(wrong) = adds_up.err().or_else(|| worker.ctx.check().copied(&copied)) {
             self.wrong(worker, &wrong);
         }
+    }
+
+    /// What it tells from now on.
+    pub(super) fn events(&self) -> CacheEvents {
+        self.cache.events()
+    }
+
+    /// Its nodes, and the last change of each.
+    pub(super) fn versions(&self) -> Vec<(String, Zxid)> {
+        let nodes = self.cache.nodes().into_iter();
+        nodes.map(|node| (node.path.to_string(), node.stat.mzxid)).collect()
     }
 
     /// What it shows.

@@ -1,6 +1,7 @@
 //! Changes together, as the model says or not at all.
 
-use zk_client::{OpResult, Rejection};
+use zk_client::{OpResult, Rejection, Stat};
+use zk_testkit::real::Release;
 
 use super::{Errands, Over, lists, model::Change};
 
@@ -52,7 +53,8 @@ impl Errands {
             (Ok(Ok(results)), Ok(said)) => {
                 let said: Vec<String> = said.iter().map(|path| view.path(path)).collect();
                 self.there = Some(next);
-                if !is_of(&results, &changes, &said) {
+                let with_stat = self.worker.ctx.options.release >= Release::V3_9;
+                if !is_of(&results, &changes, &said, with_stat) {
                     self.wrong("S9", format_args!("{what} is told {results:?}"));
                 }
                 Ok(())
@@ -69,14 +71,15 @@ impl Errands {
     }
 }
 
-/// Whether these are the results of those changes, at these paths.
-fn is_of(results: &[OpResult], changes: &[Change], paths: &[String]) -> bool {
+/// Whether these are the results of those changes, at these paths; with the metadata of what was created, if servers tell it.
+fn is_of(results: &[OpResult], changes: &[Change], paths: &[String], with_stat: bool) -> bool {
+    let has = |stat: &Stat, data: &[u8]| usize::try_from(stat.data_length) == Ok(data.len());
     let fits = |((result, change), wanted): ((&OpResult, &Change), &String)| match (result, change)
     {
-        (OpResult::Created { path, .. }, Change::Create { .. }) => path == wanted,
-        (OpResult::Set(stat), Change::Set { data, .. }) => {
-            usize::try_from(stat.data_length) == Ok(data.len())
+        (OpResult::Created { path, stat }, Change::Create { data, .. }) => {
+            path == wanted && stat.as_ref().map_or(!with_stat, |stat| has(stat, data))
         }
+        (OpResult::Set(stat), Change::Set { data, .. }) => has(stat, data),
         (OpResult::Deleted, Change::Delete { .. }) => true,
         (OpResult::Checked, Change::Check { .. }) => true,
         _ => false,

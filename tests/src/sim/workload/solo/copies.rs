@@ -1,7 +1,9 @@
 //! Caches of nodes that nobody else changes: whatever is done to these, a cache shows it before long.
 
+use tokio::sync::watch;
 use zk_client::{CreateMode, Error, SessionState};
 use zk_proto::path::join;
+use zk_testkit::sim::State;
 
 use super::{Cut, Known, LOOK, Solo};
 use crate::sim::{
@@ -18,14 +20,36 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     }
     let mut followed = Followed::of(&mut solo.worker, &solo.path);
     for _ in 0..solo.worker.rng.within(2, 6) {
+        let (before, heard) = (followed.versions(), hear(solo, &followed));
         for _ in 0..solo.worker.rng.within(1, 4) {
             change(solo).await?;
         }
         is_level(solo, &mut followed).await?;
+        let stalled = solo.worker.ctx.stalled();
+        pass(LOOK).await;
+        let could_hear = solo.worker.ctx.stalled() == stalled;
+        if could_hear && followed.versions() != before && !*heard.borrow() {
+            followed.wrong(&solo.worker, "wakes nobody for a change");
+            return Err(Cut::Failed);
+        }
     }
     drop(followed);
     let deleted: Result<usize, Error> = solo.worker.client.delete_recursive(&solo.path).await;
     over(deleted)
+}
+
+/// Waits for an event, in a task of its own: whatever wakes this one would have it look.
+fn hear(solo: &Solo, followed: &Followed) -> watch::Receiver<bool> {
+    let (heard, is_heard) = watch::channel(false);
+    let (mut events, ctx) = (followed.events(), &solo.worker.ctx);
+    ctx.tasks.spawn(State::process(ctx.number), async move {
+        tokio::select! {
+            biased;
+            () = heard.closed() => {}
+            _ = events.next() => drop(heard.send(true)),
+        }
+    });
+    is_heard
 }
 
 /// One of the nodes, or several at once, become others. Whether they do is not of interest.

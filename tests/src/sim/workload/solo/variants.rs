@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zk_locks::{CohortLock, Lock, MultiLock, SimpleLock};
+use zk_locks::{CohortLock, Guard, Lock, MultiLock, SimpleLock};
 use zk_proto::path::{join, parent};
 
 use super::{FOR_EVER, Known, Solo};
@@ -48,12 +48,10 @@ pub(super) async fn multi(solo: &mut Solo) -> Known<()> {
     solo.released(free.release().await)?;
     solo.released(holder.release().await)?;
     let all = solo.free(&both).await?;
-    let found = paths.each_ref().map(|path| all.get(path).map(|guard| guard.path().to_owned()));
-    let fits = all.len() == 2
-        && found
-            .iter()
-            .zip(&paths)
-            .all(|(found, path)| found.as_ref().is_some_and(|found| parent(found) == Some(path)));
+    let found: Vec<&str> = all.iter().map(Guard::path).collect();
+    let fits = found.iter().map(|found| parent(found)).eq(paths.iter().map(|path| Some(&**path)));
+    let by_path = paths.iter().map(|path| all.get(path).map(Guard::path));
+    let fits = fits && by_path.eq(found.iter().map(|found| Some(*found)));
     solo.expect("S3", fits, format_args!("has {found:?} of {paths:?}"))?;
     for lock in &locks {
         let taken = lock.try_acquire().await;
