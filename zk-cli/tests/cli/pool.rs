@@ -4,13 +4,18 @@ use std::{
     ops::Deref,
     sync::{Mutex, PoisonError},
     thread,
+    time::Duration,
 };
 
+use tokio::time::timeout;
 use zk_client::{Client, path::join};
 use zk_testkit::real::{Server, Wanted};
 
 /// Servers that no test uses now. When this process ends, their watchdogs end them.
 static IDLE: Mutex<Vec<Server>> = Mutex::new(Vec::new());
+
+/// A server that takes longer to empty is given up.
+const CLEARED_WITHIN: Duration = Duration::from_secs(20);
 
 /// A server that a test has to itself.
 pub(crate) struct Pooled {
@@ -30,7 +35,8 @@ impl Pooled {
                 return Self { server: Some(server), is_shared: true };
             };
             // One that a test has stopped, or closed its nodes to others, is of no use any more.
-            if server.mode().await.is_some() && cleared(&server).await.is_ok() {
+            if timeout(CLEARED_WITHIN, cleared(&server)).await.is_ok_and(|cleared| cleared.is_ok())
+            {
                 return Self { server: Some(server), is_shared: true };
             }
         }

@@ -185,7 +185,7 @@ impl Held {
             return Err(lost.into());
         }
         let confirmed = self.confirm().await;
-        // What is lost by then may not still be held, whatever the servers could be asked.
+        // A loss that is known by now wins over an answer, and over a failure to ask.
         match self.status() {
             Status::Lost(lost) => Err(lost.into()),
             Status::Held | Status::Suspect { .. } => confirmed,
@@ -200,8 +200,7 @@ impl Held {
             // there then, unless it is younger.
             match client.get(path).await {
                 Ok((_, stat)) if self.node.is_another(&stat) => {
-                    self.lose(Lost::NodeDeleted);
-                    return Err(Lost::NodeDeleted.into());
+                    return Err(self.lose(Lost::NodeDeleted).into());
                 }
                 Ok(_) | Err(ReadError::Rejected(_)) => {}
                 Err(ReadError::Unavailable(cause)) if checked.is_ok() => {
@@ -214,8 +213,7 @@ impl Held {
         match checked {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(MultiError { rejection: Rejection::NoNode, .. })) => {
-                self.lose(Lost::NodeDeleted);
-                Err(Lost::NodeDeleted.into())
+                Err(self.lose(Lost::NodeDeleted).into())
             }
             Ok(Err(MultiError { rejection, .. })) => {
                 Err(CheckError::Unavailable(WriteError::Rejected(rejection)))

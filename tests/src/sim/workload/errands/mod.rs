@@ -4,10 +4,12 @@
 //! | module | concern |
 //! |---|---|
 //! | `model` | what there is, and what servers say to each change of it |
+//! | `request` | what is sent for one change |
 //! | `writes`, `together`, `rows`, `watched`, `reads` | requests, and what has to come of them |
 
 mod model;
 mod reads;
+mod request;
 mod rows;
 mod together;
 mod watched;

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use zk_client::{Create, CreateMode, Rejection};
+use zk_client::{CreateMode, Rejection, WriteError};
 use zk_testkit::real::Release;
 
 use super::{
     Errands, Over, View, lists,
     model::{Change, Model, is_sequential},
+    request::{Done, Sent, wanted},
 };
 
 /// Longer than any run.
@@ -85,54 +86,41 @@ impl Errands {
         let change = self.any_change();
         let view = self.view();
         let client = self.waiting(&view);
-        let Some((next, said)) = self.after(&change) else { return Ok(()) };
-        let (what, next) = (format!("{change:?}"), Some(next));
+        let path = view.path(change.path());
+        let Some(request) = Sent::of(&client, &path, &change) else { return Ok(()) };
+        let answer = request.answered().await;
+        self.judge(&view, &change, answer).await
+    }
+
+    /// A change was answered so, and all that were submitted before have been judged.
+    pub(super) async fn judge(
+        &mut self,
+        view: &View,
+        change: &Change,
+        answer: Result<Done, WriteError>,
+    ) -> Result<(), Over> {
+        let Some((next, said)) = self.after(change) else { return Ok(()) };
+        let is_mortal = self.is_mortal();
         let expected = said.as_ref().map(drop).map_err(|rejection| *rejection);
-        match &change {
-            Change::Create { path, data, mode, list, above } => {
-                let (path, is_mortal) = (view.path(path), self.is_mortal());
-                let create = client.create(&path, data).mode(*mode);
-                let created = wanted(create, *list, *above).await;
-                let created = self.settle(what, &expected, next, created)?;
-                let is_certain = created.is_some() && !is_mortal;
-                self.parents_may_stay(&view, &change, is_certain).await?;
-                // Numbers begin anew below a parent that has vanished and was made again.
-                let created = created.filter(|_| !is_mortal);
+        let done = self.settle(format!("{change:?}"), &expected, Some(next), answer)?;
+        let is_certain = done.is_some() && !is_mortal;
+        self.parents_may_stay(view, change, is_certain).await?;
+        match (done, change) {
+            (Some(Done::Set(stat)), Change::Set { path, .. }) => self.stat("a write", path, &stat),
+            // Numbers begin anew below a parent that has vanished and was made again.
+            (Some(Done::Created(created)), _) if !is_mortal => {
                 let wanted = said.ok().map(|path| view.path(&path));
-                if let Some(created) =
-                    created.filter(|created| Some(&created.path) != wanted.as_ref())
-                {
+                if Some(&created.path) != wanted.as_ref() {
                     self.wrong("S9", format_args!("{} was made, not {wanted:?}", created.path));
                 }
             }
-            Change::Set { path, data, version } => {
-                let absolute = view.path(path);
-                let set = client.set(&absolute, data);
-                let set = match version {
-                    Some(version) => set.version(*version),
-                    None => set,
-                };
-                if let Some(stat) = self.settle(what, &expected, next, set.await)? {
-                    self.stat("a write", path, &stat);
-                }
-            }
-            Change::Delete { path, version } => {
-                let path = view.path(path);
-                let delete = client.delete(&path);
-                let delete = match version {
-                    Some(version) => delete.version(*version),
-                    None => delete,
-                };
-                self.settle(what, &expected, next, delete.await)?;
-            }
-            // There is none by itself.
-            Change::Check { .. } => {}
+            _ => {}
         }
         Ok(())
     }
 
     /// A create that failed has not made the node, but may have made parents; one that did not, again.
-    pub(super) async fn parents_may_stay(
+    async fn parents_may_stay(
         &mut self,
         view: &View,
         change: &Change,
@@ -250,18 +238,5 @@ impl Errands {
         }
         self.there = Some(next);
         Ok(())
-    }
-}
-
-/// The request for a node with these permissions, and with the parents that are missing.
-pub(super) fn wanted<'a>(create: Create<'a>, list: usize, above: Option<CreateMode>) -> Create<'a> {
-    let create = match list {
-        0 => create,
-        _ => create.acl(&lists()[list]),
-    };
-    match above {
-        None => create,
-        Some(CreateMode::Container) => create.containers(),
-        Some(_) => create.parents(),
     }
 }
