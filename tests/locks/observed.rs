@@ -128,6 +128,25 @@ async fn overlong_hold_is_reported_once(setup: Setup) {
     within(long.release()).await.unwrap();
 }
 
+/// A lock that was taken away is held no longer, although its guard is there.
+#[test_with(on_each_release)]
+async fn nothing_is_reported_of_a_lock_that_was_taken_away(setup: Setup) {
+    let path = setup.existing("ended").await;
+    let ear = Arc::new(Ear::default());
+    let builder = || Lock::builder(&setup.outsider, &path).observer(ear.clone());
+    let warned =
+        builder().release_after(Duration::from_millis(1)).max_hold(Duration::from_millis(50));
+    let ended = within(warned.build().acquire()).await.unwrap();
+    assert_eq!(within(ended.lost()).await, Lost::HeldTooLong);
+    assert_eq!(*ear.0.lock().unwrap(), [ended.path().to_owned()]);
+    within(ear.1.notified()).await;
+    // Its time is over when that of a younger one is.
+    let younger = builder().max_hold(Duration::from_millis(50)).build();
+    let younger = within(younger.acquire()).await.unwrap();
+    within(ear.1.notified()).await;
+    assert_eq!(*ear.0.lock().unwrap(), [ended.path().to_owned(), younger.path().to_owned()]);
+}
+
 #[test_with(on_each_release)]
 async fn release_drop_and_loss_cancel_the_token(setup: Setup) {
     let path = setup.existing("cancelled").await;

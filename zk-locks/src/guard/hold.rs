@@ -28,14 +28,16 @@ impl Hold {
         let observers = settings.observers.clone();
         observers.granted(&grant(held, waited));
         let held = watch::Sender::new(held.clone());
-        let alarms = [(settings.max_hold, false), (settings.release_after, true)];
-        for (limit, takes_away) in alarms {
-            let Some(limit) = limit else { continue };
-            let alarm =
-                Alarm { held: held.subscribe(), waited, limit, observers: observers.clone() };
-            wait_queue.client.spawn(alarm.run(takes_away));
+        let since = Instant::now();
+        let warning = settings.max_hold.map(|limit| Limit { limit, takes_away: false });
+        let end = settings.release_after.map(|limit| Limit { limit, takes_away: true });
+        let mut limits: Vec<Limit> = warning.into_iter().chain(end).collect();
+        if !limits.is_empty() {
+            limits.sort_unstable();
+            let (held, observers) = (held.subscribe(), observers.clone());
+            wait_queue.client.spawn(Term { held, waited, since, observers }.run(limits));
         }
-        Self { held, since: Instant::now(), observers }
+        Self { held, since, observers }
     }
 
     /// Replaces the view of the lock.
@@ -63,36 +65,52 @@ fn grant(held: &Held, waited: Waited) -> Grant<'_> {
     Grant { path: held.path(), token: held.token, waited: time, ahead }
 }
 
-/// Something that happens to locks that are held for too long.
-struct Alarm {
+/// For how long a lock may be held, and what happens then. The shorter time comes first, and a report before an end.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Limit {
+    limit: Duration,
+    takes_away: bool,
+}
+
+/// The time for which a lock is held.
+struct Term {
     held: watch::Receiver<Held>,
     waited: Waited,
-    limit: Duration,
+    since: Instant,
     observers: Observers,
 }
 
-impl Alarm {
-    async fn run(mut self, takes_away: bool) {
-        let released = async { while self.held.changed().await.is_ok() {} };
-        tokio::select! {
-            biased;
-            () = released => return,
-            () = sleep(self.limit) => {}
+impl Term {
+    /// One task for all limits: they come in their order however late it runs, and nothing is reported of a lock that has
+    /// been taken away.
+    async fn run(mut self, limits: Vec<Limit>) {
+        for Limit { limit, takes_away } in limits {
+            let left = limit.saturating_sub(self.since.elapsed());
+            let released = async { while self.held.changed().await.is_ok() {} };
+            tokio::select! {
+                biased;
+                () = released => return,
+                () = sleep(left) => {}
+            }
+            let held = self.held.borrow().clone();
+            let grant = grant(&held, self.waited);
+            let Grant { path, token, .. } = grant;
+            tracing::warn!(path, %token, ?limit, takes_away, "held for too long");
+            self.observers.tell(|observer| observer.held_too_long(&grant));
+            if takes_away {
+                return self.take_away().await;
+            }
         }
-        let mut held = self.held.borrow_and_update().clone();
-        let Grant { path, token, .. } = grant(&held, self.waited);
-        tracing::warn!(path, %token, limit = ?self.limit, takes_away, "held for too long");
-        self.observers.tell(|observer| observer.held_too_long(&grant(&held, self.waited)));
-        if !takes_away {
-            return;
-        }
+    }
+
+    async fn take_away(mut self) {
         loop {
+            let held = self.held.borrow_and_update().clone();
             held.take_away();
             // What the guard has had for its node in the meantime goes too, whether or not servers have answered.
             if self.held.changed().await.is_err() {
                 return;
             }
-            held = self.held.borrow_and_update().clone();
         }
     }
 }
