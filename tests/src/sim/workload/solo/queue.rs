@@ -1,6 +1,6 @@
 //! The exclusive lock: one contender behind the other.
 
-use zk_client::CreateMode;
+use zk_client::{CreateMode, Error};
 use zk_locks::{AcquireError, ForeignNodes, Guard, Layout, Lock, Lost, Queue, Status, Ticket};
 use zk_proto::path::{join, name};
 
@@ -60,6 +60,9 @@ pub(super) async fn exclusive(solo: &mut Solo) -> Known<()> {
     let is_asked = solo.worker.rng.one_in(3);
     if is_asked {
         asked_early(solo, &lock, &holder, &second).await?;
+    }
+    if solo.worker.rng.one_in(6) {
+        return swept(solo, holder, second).await;
     }
     let next = follows(solo, &lock, holder, second).await?;
     if is_asked && next.revoked().await.is_err() {
@@ -283,4 +286,29 @@ async fn taken_away(solo: &Solo, lock: &Lock, holder: Guard) -> Known<()> {
         }
         lost => solo.wrong("E1", format_args!("is told {lost}, and was evicted")),
     }
+}
+
+/// The path goes with all nodes, of which the holder hears, and who waits.
+async fn swept(solo: &Solo, holder: Guard, mut next: Ticket) -> Known<()> {
+    let deleted: Result<usize, Error> = solo.worker.client.delete_recursive(&solo.path).await;
+    deleted.or(Err(Cut::Failed))?;
+    let mut lost = vec![holder.lost().await];
+    match next.wait().await {
+        Err(AcquireError::NodeDeleted) => {}
+        // It may have been there for longer than the one before it.
+        Ok(guard) => lost.push(guard.lost().await),
+        Err(AcquireError::Rejected(told)) => {
+            return solo.wrong("E1", format_args!("is told {told}, and its node was deleted"));
+        }
+        Err(error) => return solo.had("waiting for", Err(error)),
+    }
+    let is_deleted = |lost: &Lost| match lost {
+        Lost::SessionEnded(_) | Lost::LeaseRanOut => Err(Cut::Failed),
+        lost => Ok(*lost == Lost::NodeDeleted),
+    };
+    for lost in lost {
+        let fits = is_deleted(&lost)?;
+        solo.expect("E1", fits, format_args!("is told {lost}, and its node was deleted"))?;
+    }
+    Ok(())
 }

@@ -127,6 +127,12 @@ async fn downgraded(
             };
         }
     };
+    // One transaction has replaced the node.
+    let left = solo.left();
+    if left > 1 {
+        solo.nothing_comes_late()?;
+        return solo.wrong("S3", format_args!("has been downgraded, and {left} nodes are there"));
+    }
     let fits = reader.token() == token && layout != Layout::Bare;
     solo.expect("S1", fits, format_args!("{} instead of {token}", reader.token()))?;
     let with = solo.free(reading).await?;
