@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::Barrier, task::JoinSet};
+use tokio::{runtime, sync::Barrier, task::JoinSet};
 use zk_client::EventType;
 use zk_locks::{
     AcquireError, Client, CohortGuard, CohortLock, FencingToken, Lock, Lost, SessionEnd, Status,
@@ -296,6 +296,28 @@ async fn waiters_of_lost_node_requeue_or_fail(setup: Setup) {
     }
 }
 
+/// The client's tasks go with its runtime, and the tasks of another one that wait for them are told.
+#[test_with(on_each_release)]
+async fn waiters_fail_when_the_runtime_of_the_client_ends(setup: Setup) {
+    let path = setup.existing("deserted").await;
+    let theirs = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
+    let runtime = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.unwrap();
+    let options = setup.options();
+    let zk = runtime.spawn(async move { options.connect().await.unwrap() });
+    let lock = CohortLock::new(&within(zk).await.unwrap(), &path);
+    let mut waiters = JoinSet::new();
+    for _ in 0..2 {
+        let lock = lock.clone();
+        waiters.spawn(async move { lock.acquire().await.map(drop) });
+    }
+    waiting(&lock, 2).await;
+    runtime.shutdown_background();
+    let ended = Err(AcquireError::SessionEnded(SessionEnd::Closed));
+    assert_eq!(within(waiters.join_all()).await, [ended.clone(), ended]);
+    within(theirs.release()).await.unwrap();
+}
+
 /// Scenario 53.
 #[test_with(on_each_release)]
 async fn waiters_fail_when_the_session_ends(setup: Setup) {
@@ -409,8 +431,8 @@ async fn threads_lose_no_wakeups_or_grants(setup: Setup) {
 #[test]
 fn idle_lock_is_taken_by_a_racing_acquire() {
     const TIMES: u32 = 20_000;
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let server = tokio::runtime::Runtime::new().unwrap();
+    let runtime = || runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let server = runtime::Runtime::new().unwrap();
     let there = server.block_on(TestServer::start()).unwrap();
     let zk = server.block_on(Client::connect(&there.connect_string())).unwrap();
     let lock = CohortLock::builder(&zk, "/lingers").linger(Duration::from_secs(3600)).build();

@@ -7,7 +7,10 @@ use std::{
 };
 
 use zk_client::BoxFuture;
-use zk_locks::{Client, CohortLock, ConnectOptions, Election, Lock, SimpleLock};
+use zk_locks::{
+    AcquireError, Client, CohortLock, ConnectOptions, Election, LatchState, Lock, SessionEnd,
+    SimpleLock,
+};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
@@ -114,6 +117,19 @@ async fn dropped_latch_is_gone_at_handover(setup: Setup) {
     }
 }
 
+/// A latch that stands on does not keep its session: it is told that it has ended.
+#[test_with(on_each_release)]
+async fn standing_latch_does_not_delay_a_handover(setup: Setup) {
+    let path = setup.existing("standing").await;
+    let zk = within(setup.options().connect()).await.unwrap();
+    let latch = Election::new(&zk, &path).latch(b"");
+    let mut states = latch.subscribe();
+    within(states.wait_for(|state| matches!(state, LatchState::Leading { .. }))).await.unwrap();
+    within(zk.detach()).await.expect("a session to leave");
+    let ended = LatchState::Ended(AcquireError::SessionEnded(SessionEnd::Closed));
+    within(states.wait_for(|state| *state == ended)).await.unwrap();
+}
+
 #[test_with(on_each_release)]
 async fn abandoned_cohort_is_gone_at_handover(setup: Setup) {
     let path = setup.existing("cohort").await;
@@ -152,6 +168,6 @@ async fn held_lock_is_handed_over(setup: Setup) {
 
     // A client that comes too late gets no session.
     let late = within(setup.options().resume(credentials).connect()).await.map(drop);
-    let expired = zk_client::ConnectError::SessionEnded(zk_locks::SessionEnd::Expired);
+    let expired = zk_client::ConnectError::SessionEnded(SessionEnd::Expired);
     assert_eq!(late, Err(expired));
 }

@@ -198,6 +198,23 @@ async fn unobtainable_lock_fails_all_at_once(setup: Setup) {
     assert!(none.is_empty() && none.transaction().is_none());
 }
 
+/// Who has lost a place in one queue does not wait in the others.
+#[test_with(on_each_release)]
+async fn lost_place_in_one_queue_ends_the_wait_for_all(setup: Setup) {
+    let paths = [setup.existing("kept").await, setup.existing("lost").await];
+    let held = MultiLock::new(&setup.outsider, &paths);
+    let held = within(held.acquire()).await.unwrap();
+    let zk = setup.client().await;
+    let both = MultiLock::new(&zk, &paths);
+    let asking = tokio::spawn(async move { both.acquire().await.map(drop) });
+    joined(&setup.outsider, &paths[1], 2).await;
+    let contenders = Lock::new(&setup.outsider, &paths[1]).queue().contenders().await.unwrap();
+    setup.outsider.delete(&zk_client::path::join(&paths[1], &contenders[1].name)).await.unwrap();
+    assert_eq!(within(asking).await.unwrap(), Err(AcquireError::NodeDeleted));
+    joined(&setup.outsider, &paths[0], 1).await;
+    within(held.release()).await.unwrap();
+}
+
 /// Each lives with the session of its own client, and below that one's root.
 #[test_with(on_each_release)]
 async fn each_lock_belongs_to_its_own_client(setup: Setup) {
