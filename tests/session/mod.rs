@@ -58,6 +58,7 @@ scripts! {
     read_only_session_id_is_not_published
     refused_operation_delays_others
     refused_restore_is_retried_with_backoff
+    replaced_recursive_watch_carries_no_more
     a_reply_can_say_that_the_session_is_gone
     a_reply_that_was_not_due_breaks_the_link
     unsent_request_can_be_withdrawn

@@ -55,7 +55,7 @@ impl<R, W: Watcher> Session<R, W> {
         }
         let of_child = matches!(kind, EventType::NODE_CREATED | EventType::NODE_DELETED);
         let parent = path::parent(path).filter(|_| of_child && zxid.is_none());
-        if let Some(parent) = parent.filter(|parent| self.server_watches.at(parent).recursive) {
+        if let Some(parent) = parent.filter(|parent| self.server_watches.may_be_recursive(parent)) {
             // Before 3.9 the recursive watch has replaced every other one on that path.
             self.registry.fire(EventType::NODE_CHILDREN_CHANGED, parent, None, notify);
         }

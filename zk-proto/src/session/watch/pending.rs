@@ -37,10 +37,12 @@ impl<R, W: Watcher> PendingRequest<R, W> {
             // A watch without watchers is not requested from the next server.
             carried || !watch.by.is_persistent() && watch.watcher.is_gone()
         });
-        if let Some((by, path)) = self.asks() {
-            server_watches.asked(*by, path);
-        } else if let Self::Own { purpose: Purpose::Unwatch(path), .. } = self {
-            server_watches.removed(path);
+        match self {
+            Self::Own { purpose: Purpose::Rearm(path), .. } => {
+                server_watches.asked(WatchBy::Recursive, path);
+            }
+            Self::Own { purpose: Purpose::Unwatch(path), .. } => server_watches.removed(path),
+            _ => self.asks().into_iter().for_each(|(by, path)| server_watches.asked(*by, path)),
         }
         unwatched
     }

@@ -73,6 +73,9 @@ impl<R, W: Watcher> Session<R, W> {
         err: ErrorCode,
     ) -> Result<(), Broken> {
         if err.is_ok() {
+            if by == WatchBy::Persistent {
+                self.server_watches.has_replaced(&path);
+            }
             let replaces = by == WatchBy::Persistent && self.registry.modes_at(&path).recursive;
             if replaces && !self.server_watches.keeps_kinds_apart() {
                 let mode = AddWatchMode::PERSISTENT_RECURSIVE;

@@ -35,17 +35,31 @@ impl Modes {
     }
 }
 
+/// What the server has on one path.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// Once it has read everything that was sent.
+    modes: Modes,
+    /// Whether a recursive watch is about to be replaced: events may come by it until that is answered.
+    is_replaced: bool,
+}
+
 /// The persistent watches of one connection, by path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerWatches {
-    paths: BTreeMap<Arc<str>, Modes>,
+    paths: BTreeMap<Arc<str>, Place>,
     /// Whether the server has proved to keep kinds apart: events have zxids since the same release.
     keeps_kinds_apart: bool,
 }
 
 impl ServerWatches {
     pub(crate) fn at(&self, path: &str) -> Modes {
-        self.paths.get(path).copied().unwrap_or_default()
+        self.paths.get(path).copied().unwrap_or_default().modes
+    }
+
+    /// Whether events may come by a recursive watch on this path, which has replaced every other one there before 3.9.
+    pub(crate) fn may_be_recursive(&self, path: &str) -> bool {
+        self.paths.get(path).is_some_and(|place| place.modes.recursive || place.is_replaced)
     }
 
     pub(crate) fn is_any(&self) -> bool {
@@ -58,10 +72,25 @@ impl ServerWatches {
 
     /// Records a request for a watch.
     pub(crate) fn asked(&mut self, by: WatchBy, path: &Arc<str>) {
-        match by {
-            WatchBy::Persistent => self.paths.entry(path.clone()).or_default().persistent = true,
-            WatchBy::Recursive => self.paths.entry(path.clone()).or_default().recursive = true,
-            WatchBy::Data | WatchBy::Exists | WatchBy::Children => {}
+        if !by.is_persistent() {
+            return;
+        }
+        let keeps_kinds_apart = self.keeps_kinds_apart;
+        let place = self.paths.entry(path.clone()).or_default();
+        if by == WatchBy::Recursive {
+            place.modes.recursive = true;
+        } else {
+            place.modes.persistent = true;
+            if !keeps_kinds_apart {
+                place.is_replaced |= core::mem::take(&mut place.modes.recursive);
+            }
+        }
+    }
+
+    /// Records that a persistent watch is there.
+    pub(crate) fn has_replaced(&mut self, path: &str) {
+        if let Some(place) = self.paths.get_mut(path) {
+            place.is_replaced = false;
         }
     }
 
@@ -70,7 +99,7 @@ impl ServerWatches {
         if modes == Modes::default() {
             self.paths.remove(path);
         } else {
-            self.paths.insert(path.clone(), modes);
+            self.paths.entry(path.clone()).or_default().modes = modes;
         }
     }
 

@@ -5,11 +5,8 @@ use zk_client::{CreateMode, Error, SessionState};
 use zk_proto::path::join;
 use zk_testkit::sim::State;
 
-use super::{Cut, Known, LOOK, Solo};
-use crate::sim::{
-    pass,
-    workload::{cache::Followed, unless_over},
-};
+use super::{Cut, Known, LOOK, Solo, over};
+use crate::sim::{pass, workload::cache::Followed};
 
 /// The nodes, from the one that the cache is of on.
 const NODES: [&str; 6] = ["", "/a", "/b", "/a/x", "/a/y", "/b/x"];
@@ -79,10 +76,6 @@ async fn replace(solo: &mut Solo, path: &str) -> Known<()> {
     let multi =
         then.iter().fold(multi, |multi, path| multi.create(path, b"again", CreateMode::Persistent));
     over(multi.await)
-}
-
-fn over<T>(outcome: Result<T, impl Into<Error>>) -> Known<()> {
-    unless_over(outcome).map(drop).or(Err(Cut::Over))
 }
 
 /// The cache has all that there is.

@@ -8,6 +8,7 @@
 //! | `sharing` | the read/write lock |
 //! | `permits` | the semaphore |
 //! | `copies` | caches |
+//! | `hearing` | watches |
 //! | `limits` | how long something is held at most |
 //! | `meeting` | barriers, groups |
 //! | `leading` | the election |
@@ -15,6 +16,7 @@
 //! | `tally` | what observers are told |
 
 mod copies;
+mod hearing;
 mod leading;
 mod limits;
 mod meeting;
@@ -27,11 +29,11 @@ mod variants;
 
 use std::{cmp::Ordering, fmt, pin::Pin, sync::Arc, time::Duration};
 
-use zk_client::{Cause, ReadError, SessionState};
+use zk_client::{Cause, Error, ReadError, SessionState};
 use zk_locks::{AcquireError, Builder, CheckError, Contender, ReleaseError, Status};
 
 use self::tally::Tally;
-use super::{Drawn, Worker, take::Takes};
+use super::{Drawn, Worker, take::Takes, unless_over};
 use crate::sim::{check::Claim, pass, patience::Patience};
 
 /// Where the nodes are.
@@ -94,7 +96,7 @@ impl Solo {
         self.path = format!("{ROOT}/c{client}-{session}-{unique:x}");
         self.description = format!("use {} by client {client}", self.uses);
         self.tally = Arc::new(Tally::new(&self.worker.ctx));
-        let played = match self.worker.rng.below(18) {
+        let played = match self.worker.rng.below(20) {
             0..=2 => queue::exclusive(self).await,
             3 => variants::simple(self).await,
             4 => variants::multi(self).await,
@@ -106,6 +108,7 @@ impl Solo {
             11 => limits::play(self).await,
             12 | 13 => seats::play(self).await,
             14..=16 => copies::play(self).await,
+            17 | 18 => hearing::play(self).await,
             _ => leading::play(self).await,
         };
         match played {
@@ -371,4 +374,9 @@ impl Solo {
         self.worker.shown_wrong(rule, &text);
         Err(Cut::Failed)
     }
+}
+
+/// What comes of something is not of interest, unless the session is over.
+fn over<T>(outcome: Result<T, impl Into<Error>>) -> Known<()> {
+    unless_over(outcome).map(drop).or(Err(Cut::Over))
 }

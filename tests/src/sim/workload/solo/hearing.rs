@@ -1,0 +1,251 @@
+//! Watches on nodes that nobody else changes: of every change each stream has one event, in its order, and what is armed once
+//! fires at the first one.
+
+use std::future::ready;
+
+use zk_client::{Client, EventType, NodeEvent, WatchItem, WatchKind, WatchStream, Zxid};
+use zk_proto::path::join;
+use zk_testkit::real::Release;
+
+use super::{Cut, Known, ROOT, Solo, over};
+use crate::{
+    history::{History, What},
+    sim::{
+        check::{Armed, Kind},
+        workload::unless_over,
+    },
+};
+
+/// How many streams there are at most.
+const STREAMS_MAX: usize = 4;
+
+/// A client, and the nodes as it knows them.
+struct Nodes {
+    client: Client,
+    /// What stands in front of that for the servers.
+    root: &'static str,
+    /// From the one that is watched on.
+    paths: [String; 4],
+}
+
+/// A stream, and until when all is known that it has had.
+struct Heard {
+    stream: WatchStream,
+    by: WatchKind,
+    since: Zxid,
+}
+
+/// An event that is to come.
+#[derive(Debug)]
+struct Due {
+    zxid: Zxid,
+    kind: EventType,
+    path: String,
+}
+
+pub(super) async fn play(solo: &mut Solo) -> Known<()> {
+    let nodes = Nodes::drawn(solo)?;
+    let (mut streams, mut armed) = (Vec::new(), Vec::new());
+    for _ in 0..solo.worker.rng.within(3, 10) {
+        if streams.len() < STREAMS_MAX && solo.worker.rng.one_in(2) {
+            streams.extend(nodes.stream(solo).await?);
+        }
+        if solo.worker.rng.one_in(2) {
+            armed.extend(nodes.arm(solo).await?);
+        }
+        let (mut told, mut is_over) = (nodes.last(solo, Zxid(0)), false);
+        for _ in 0..solo.worker.rng.within(1, 3) {
+            match nodes.change(solo).await {
+                Ok(true) => told = nodes.last(solo, told),
+                Ok(false) => {}
+                Err(_) => {
+                    is_over = true;
+                    break;
+                }
+            }
+        }
+        is_over = is_over || nodes.is_settled(solo, &mut armed, &mut told).await.is_err();
+        for heard in &mut streams {
+            heard.judge(solo, &nodes, told).await?;
+        }
+        if is_over {
+            return Err(Cut::Over);
+        }
+        if !streams.is_empty() && solo.worker.rng.one_in(4) {
+            drop(streams.swap_remove(solo.worker.rng.index(streams.len())));
+        }
+    }
+    solo.worker.ctx.count("watches judged alone");
+    drop(streams);
+    over(nodes.client.delete_recursive(&nodes.paths[0]).await)
+}
+
+impl Nodes {
+    /// Below a root of its own, or not.
+    fn drawn(solo: &mut Solo) -> Known<Self> {
+        let (client, path) = (&solo.worker.client, &*solo.path);
+        let (client, root) = match solo.worker.rng.one_in(2) {
+            true => (client.chrooted(ROOT).or(Err(Cut::Over))?, ROOT),
+            false => (client.clone(), ""),
+        };
+        let path = &path[root.len()..];
+        let [a, b] = ["a", "b"].map(|name| join(path, name));
+        Ok(Self { client, root, paths: [path.to_owned(), join(&a, "x"), a, b] })
+    }
+
+    fn full(&self, path: &str) -> String {
+        format!("{}{path}", self.root)
+    }
+
+    /// When one of them changed last.
+    fn last(&self, solo: &Solo, least: Zxid) -> Zxid {
+        let checker = solo.worker.ctx.check();
+        let changes = |path: &String| checker.history.changes_after(&self.full(path), least).last();
+        self.paths.iter().filter_map(changes).map(|change| change.zxid).fold(least, Zxid::max)
+    }
+
+    async fn stream(&self, solo: &mut Solo) -> Known<Option<Heard>> {
+        let by = if solo.worker.rng.one_in(2) { WatchKind::Node } else { WatchKind::Recursive };
+        let path = solo.worker.rng.pick(&self.paths[..3]).clone();
+        let watch = self.client.watch(&path);
+        let watch = if by == WatchKind::Recursive { watch.recursive() } else { watch };
+        let stream = unless_over(watch.await).or(Err(Cut::Over))?;
+        Ok(stream.map(|stream| Heard { stream, by, since: self.last(solo, Zxid(0)) }))
+    }
+
+    async fn arm(&self, solo: &mut Solo) -> Known<Option<Armed>> {
+        let path = solo.worker.rng.pick(&self.paths).clone();
+        let (kind, known, watch) = match solo.worker.rng.below(3) {
+            0 => match unless_over(self.client.exists(&path).watch().await).or(Err(Cut::Over))? {
+                Some((Some(stat), watch)) => (Kind::Data, stat.mzxid, watch),
+                Some((None, watch)) => (Kind::Missing, Zxid(0), watch),
+                None => return Ok(None),
+            },
+            1 => match unless_over(self.client.get(&path).watch().await).or(Err(Cut::Over))? {
+                Some(((_, stat), watch)) => (Kind::Data, stat.mzxid, watch),
+                None => return Ok(None),
+            },
+            _ => match unless_over(self.client.children(&path).watch().await).or(Err(Cut::Over))? {
+                Some(((_, stat), watch)) => (Kind::Children, stat.pzxid, watch),
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(Armed { path, root: self.root, kind, known, watch, read_only: false }))
+    }
+
+    /// One of them is changed. Returns whether that is certain.
+    async fn change(&self, solo: &mut Solo) -> Known<bool> {
+        let path = solo.worker.rng.pick(&self.paths).clone();
+        let changed = match solo.worker.rng.below(4) {
+            0 | 1 => {
+                unless_over(self.client.create(&path, b"").parents().await).map(|it| it.is_some())
+            }
+            2 => unless_over(self.client.set(&path, b"set").await).map(|it| it.is_some()),
+            _ => unless_over(self.client.delete(&path).await).map(|it| it.is_some()),
+        };
+        changed.or(Err(Cut::Over))
+    }
+
+    /// Nothing is in doubt, and what has changed has been heard of: events come before what is read. All that is armed on
+    /// an older state has fired.
+    async fn is_settled(&self, solo: &Solo, armed: &mut Vec<Armed>, told: &mut Zxid) -> Known<()> {
+        over(self.client.resolve_in_doubt().await)?;
+        for path in &self.paths {
+            let Some(stat) = unless_over(self.client.exists(path).await).or(Err(Cut::Over))? else {
+                return Ok(());
+            };
+            let ctx = &solo.worker.ctx;
+            let mut checker = ctx.check();
+            for watch in std::mem::take(armed) {
+                match watch.path == *path {
+                    true => armed.extend(checker.watched(ctx.number, watch, stat.as_ref())),
+                    false => armed.push(watch),
+                }
+            }
+        }
+        *told = self.last(solo, *told);
+        Ok(())
+    }
+}
+
+impl Heard {
+    /// Whether it has had what it is to have until it was told of a change, and nothing else.
+    async fn judge(&mut self, solo: &Solo, nodes: &Nodes, told: Zxid) -> Known<()> {
+        let mut events = Vec::new();
+        let mut has_gap = false;
+        while let Some(item) = self.queued().await {
+            match item {
+                WatchItem::Event(event) => events.push(event),
+                _ => has_gap = true,
+            }
+        }
+        let since = std::mem::replace(&mut self.since, told);
+        if has_gap {
+            return Ok(());
+        }
+        let expected = self.expected(&solo.worker.ctx.check().history, nodes, since);
+        // Where kinds of watches replace each other, a change of children may be told twice.
+        let may_repeat = solo.worker.ctx.options.release < Release::V3_9;
+        let had = had(&events, &expected, may_repeat);
+        let fits = had.is_some_and(|had| expected[had..].iter().all(|due| due.zxid > told));
+        if let Some(last) = had.and_then(|had| expected[..had].last()) {
+            self.since = self.since.max(last.zxid);
+        }
+        let (path, by) = (self.stream.path(), self.by);
+        let text = format_args!("hears {events:?} of {path} ({by:?}), not {expected:?}");
+        solo.expect("W2", fits, text)
+    }
+
+    /// What has come, if it has been read slowly or not.
+    async fn queued(&mut self) -> Option<WatchItem> {
+        tokio::select! {
+            biased;
+            item = self.stream.next() => item,
+            () = ready(()) => None,
+        }
+    }
+
+    /// All that it is to have of what has happened after a transaction.
+    fn expected(&self, history: &History, nodes: &Nodes, since: Zxid) -> Vec<Due> {
+        let is_recursive = self.by == WatchKind::Recursive;
+        let watched = self.stream.path();
+        let covers = |path: &&String| {
+            let below = path.strip_prefix(watched);
+            below.is_some_and(|it| it.is_empty() || is_recursive && it.starts_with('/'))
+        };
+        let mut expected = Vec::new();
+        for path in nodes.paths.iter().filter(covers) {
+            for change in history.changes_after(&nodes.full(path), since) {
+                let kind = match change.what {
+                    What::Created(_) => EventType::NODE_CREATED,
+                    What::Written(_) => EventType::NODE_DATA_CHANGED,
+                    What::Deleted(_) => EventType::NODE_DELETED,
+                    What::Children(_) if is_recursive => continue,
+                    What::Children(_) => EventType::NODE_CHILDREN_CHANGED,
+                };
+                expected.push(Due { zxid: change.zxid, kind, path: path.clone() });
+            }
+        }
+        expected.sort_unstable_by_key(|due| due.zxid);
+        expected
+    }
+}
+
+/// How many of those expected have come, if there is no other.
+fn had(events: &[NodeEvent], expected: &[Due], may_repeat: bool) -> Option<usize> {
+    let is_of = |event: &NodeEvent, due: &Due| event.kind == due.kind && event.path == due.path;
+    let mut had = 0;
+    for event in events {
+        let due = expected.get(had).filter(|due| is_of(event, due));
+        if due.is_some_and(|due| event.zxid.is_none_or(|zxid| zxid == due.zxid)) {
+            had += 1;
+            continue;
+        }
+        let is_of_children = event.kind == EventType::NODE_CHILDREN_CHANGED;
+        let before = expected[..had].last();
+        if !(may_repeat && is_of_children && before.is_some_and(|before| is_of(event, before))) {
+            return None;
+        }
+    }
+    Some(had)
+}
