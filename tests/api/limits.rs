@@ -92,8 +92,13 @@ async fn what_was_not_sent_in_time_never_is(server: &Place) {
     let fast = zk.create("/fast", b"").fail_fast().await.unwrap_err();
     assert_eq!(fast, WriteError::NotApplied(Cause::NotConnected));
     let retried = Retry::new().attempts(2).pause(Duration::from_millis(1));
-    let fast = retried.run(|| zk.get("/").fail_fast()).await.unwrap_err();
-    assert_eq!(fast, ReadError::Unavailable(Cause::NotConnected));
+    let mut attempts = 0;
+    let attempt = || {
+        attempts += 1;
+        zk.get("/").fail_fast()
+    };
+    let fast = retried.run(attempt).await.unwrap_err();
+    assert_eq!((fast, attempts), (ReadError::Unavailable(Cause::NotConnected), 2));
 
     proxy.accept_connections().await;
     patient.await.unwrap();

@@ -12,8 +12,8 @@ use tokio::{
     net::TcpStream,
 };
 use zk_client::{
-    BoxFuture, Cause, Client, Connect, ConnectError, ConnectOptions, CreateMode, LinkError,
-    ReadError, Rejection, SessionEnd, SessionState, Transport, WriteError,
+    Acl, AclList, BoxFuture, Cause, Client, Connect, ConnectError, ConnectOptions, CreateMode,
+    LinkError, ReadError, Rejection, SessionEnd, SessionState, Transport, WriteError,
 };
 use zk_testkit::{
     proxy::Proxy,
@@ -114,6 +114,21 @@ async fn detach_waits_for_cleanup_only(server: &Place) {
     let heir = server.options().resume(credentials).connect().await.unwrap();
     assert_eq!(heir.exists("/e").await.unwrap(), None);
     assert_eq!(heir.exists("/f").await.unwrap(), None);
+}
+
+/// Whichever was said first.
+#[test_with(on_each_release)]
+async fn resumed_session_has_its_identities(server: &Place) {
+    let known = |options: ConnectOptions| options.auth("digest", "ann:secret");
+    let zk = known(server.options()).connect().await.unwrap();
+    let acl = AclList::from_iter([Acl::creator_all()]);
+    zk.create("/own", b"").acl(&acl).await.unwrap();
+    let left = zk.detach().await.unwrap();
+    let heir = known(server.options()).resume(left).connect().await.unwrap();
+    heir.get("/own").await.unwrap();
+    let left = heir.detach().await.unwrap();
+    let heir = known(server.options().resume(left)).connect().await.unwrap();
+    heir.get("/own").await.unwrap();
 }
 
 #[test_with(on_each_release)]

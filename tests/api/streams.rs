@@ -128,6 +128,34 @@ async fn watch_kinds_on_one_path_are_independent(server: &Place) {
     assert!(!zk.check_watches("/w", WatchKind::Any).await.unwrap());
 }
 
+/// Up to 3.8 a plain watch replaces the recursive one at the server, and is not replaced by a read in its turn.
+#[test_with(on_each_release)]
+async fn read_costs_no_stream_its_events(server: &Place) {
+    if are_lacking(server).await {
+        return;
+    }
+    let zk = client(server).await;
+    zk.create("/w", b"").await.unwrap();
+    let tree = zk.watch("/w").recursive().await.unwrap();
+    let mut streams = vec![zk.watch("/w").await.unwrap()];
+    zk.sync("/").await.unwrap();
+    drop(tree);
+    streams.push(zk.watch("/w").await.unwrap());
+    let (_, once) = zk.children("/w").watch().await.unwrap();
+    zk.create("/w/a", b"").await.unwrap();
+    zk.create("/w/b", b"").await.unwrap();
+    zk.set("/w", b"end").await.unwrap();
+    assert_eq!(once.await.unwrap().kind, EventType::NODE_CHILDREN_CHANGED);
+    for mut stream in streams {
+        let mut kinds = Vec::new();
+        while kinds.last() != Some(&EventType::NODE_DATA_CHANGED) {
+            kinds.push(stream.next().await.map(kind).unwrap());
+        }
+        let changed = EventType::NODE_CHILDREN_CHANGED;
+        assert_eq!(kinds, [changed, changed, EventType::NODE_DATA_CHANGED]);
+    }
+}
+
 #[test_with(on_each_release)]
 async fn dropped_stream_leaves_other_watches(server: &Place) {
     if are_lacking(server).await {

@@ -1,10 +1,12 @@
 //! Locks for threads without a runtime.
 
 use std::{
+    future::poll_fn,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    task::Poll,
     thread,
     time::Duration,
 };
@@ -46,6 +48,20 @@ async fn threads_exclude_and_leave_nothing_behind(setup: Setup) {
         within(thread).await.unwrap();
     }
     emptied(&setup.outsider, &path).await;
+}
+
+/// As those do that yield to others.
+#[test_with(on_each_release)]
+async fn future_may_wake_its_own_thread(setup: Setup) {
+    let servers = setup.servers();
+    let blocked = spawn_blocking(move || {
+        let mut is_first = true;
+        connect(&servers).run(poll_fn(|cx| {
+            cx.waker().wake_by_ref();
+            if std::mem::take(&mut is_first) { Poll::Pending } else { Poll::Ready(()) }
+        }));
+    });
+    within(blocked).await.unwrap();
 }
 
 #[test_with(on_each_release)]

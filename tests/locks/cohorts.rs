@@ -296,6 +296,25 @@ async fn waiters_of_lost_node_requeue_or_fail(setup: Setup) {
     }
 }
 
+/// Nobody waits, so nobody is told later.
+#[test_with(on_each_release)]
+async fn loss_without_waiters_concerns_no_later_one(setup: Setup) {
+    let path = setup.existing("unheard").await;
+    let zk = setup.client().await;
+    let lock = CohortLock::builder(&zk, &path).fail_on_loss().build();
+    for tries in [true, false] {
+        let guard = match tries {
+            true => within(lock.try_acquire()).await.unwrap().expect("it is free"),
+            false => within(lock.acquire()).await.unwrap(),
+        };
+        setup.outsider.delete(guard.path()).await.unwrap();
+        assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
+        within(guard.release()).await.unwrap();
+        within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
+    }
+    emptied(&setup.outsider, &path).await;
+}
+
 /// The client's tasks go with its runtime, and the tasks of another one that wait for them are told.
 #[test_with(on_each_release)]
 async fn waiters_fail_when_the_runtime_of_the_client_ends(setup: Setup) {
