@@ -4,7 +4,7 @@ use std::{
     future::{Future, pending},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
     time::Duration,
@@ -315,16 +315,22 @@ async fn loss_without_waiters_concerns_no_later_one(setup: Setup) {
     emptied(&setup.outsider, &path).await;
 }
 
-/// The client's tasks go with its runtime, and the tasks of another one that wait for them are told.
+/// The client's tasks go with their runtime, and the tasks of another one that wait for them are told, even if the one that
+/// drives the session goes on.
 #[test_with(on_each_release)]
-async fn waiters_fail_when_the_runtime_of_the_client_ends(setup: Setup) {
+async fn waiters_fail_when_the_runtime_of_the_cohort_ends(setup: Setup) {
     let path = setup.existing("deserted").await;
     let theirs = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
     let runtime = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.unwrap();
-    let options = setup.options();
-    let zk = runtime.spawn(async move { options.connect().await.unwrap() });
-    let lock = CohortLock::new(&within(zk).await.unwrap(), &path);
+    let (drives, apart) = (AtomicBool::new(true), runtime.handle().clone());
+    let options = setup.options().spawn_with(move |task| {
+        match drives.swap(false, Ordering::Relaxed) {
+            true => tokio::spawn(task),
+            false => apart.spawn(task),
+        };
+    });
+    let lock = CohortLock::new(&within(options.connect()).await.unwrap(), &path);
     let mut waiters = JoinSet::new();
     for _ in 0..2 {
         let lock = lock.clone();

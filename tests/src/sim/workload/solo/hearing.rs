@@ -1,7 +1,7 @@
 //! Watches on nodes that nobody else changes: of every change each stream has one event, in its order, and what is armed once
 //! fires at the first one.
 
-use std::future::ready;
+use std::{future::ready, mem};
 
 use zk_client::{Client, EventType, NodeEvent, WatchItem, WatchKind, WatchStream, Zxid};
 use zk_proto::path::join;
@@ -65,8 +65,10 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
             }
         }
         is_over = is_over || nodes.is_settled(solo, &mut armed, &mut told).await.is_err();
-        for heard in &mut streams {
-            heard.judge(solo, &nodes, told).await?;
+        for mut heard in mem::take(&mut streams) {
+            if heard.judge(solo, &nodes, told).await? {
+                streams.push(heard);
+            }
         }
         if is_over {
             return Err(Cut::Over);
@@ -156,7 +158,7 @@ impl Nodes {
             };
             let ctx = &solo.worker.ctx;
             let mut checker = ctx.check();
-            for watch in std::mem::take(armed) {
+            for watch in mem::take(armed) {
                 match watch.path == *path {
                     true => armed.extend(checker.watched(ctx.number, watch, stat.as_ref())),
                     false => armed.push(watch),
@@ -169,8 +171,9 @@ impl Nodes {
 }
 
 impl Heard {
-    /// Whether it has had what it is to have until it was told of a change, and nothing else.
-    async fn judge(&mut self, solo: &Solo, nodes: &Nodes, told: Zxid) -> Known<()> {
+    /// Whether it has had what it is to have until it was told of a change, and nothing else. Returns whether it is known
+    /// what it is to have next.
+    async fn judge(&mut self, solo: &Solo, nodes: &Nodes, told: Zxid) -> Known<bool> {
         let mut events = Vec::new();
         let mut has_gap = false;
         while let Some(item) = self.queued().await {
@@ -179,9 +182,9 @@ impl Heard {
                 _ => has_gap = true,
             }
         }
-        let since = std::mem::replace(&mut self.since, told);
+        let since = mem::replace(&mut self.since, told);
         if has_gap {
-            return Ok(());
+            return Ok(nodes.last(solo, told) == told);
         }
         let expected = self.expected(&solo.worker.ctx.check().history, nodes, since);
         // Where kinds of watches replace each other, a change of children may be told twice.
@@ -193,7 +196,8 @@ impl Heard {
         }
         let (path, by) = (self.stream.path(), self.by);
         let text = format_args!("hears {events:?} of {path} ({by:?}), not {expected:?}");
-        solo.expect("W2", fits, text)
+        solo.expect("W2", fits, text)?;
+        Ok(true)
     }
 
     /// What has come, if it has been read slowly or not.

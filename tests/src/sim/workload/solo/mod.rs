@@ -165,7 +165,17 @@ impl Solo {
     fn released(&self, outcome: Result<(), ReleaseError>) -> Known<()> {
         match outcome {
             Ok(()) => Ok(()),
-            Err(ReleaseError::SessionEnded(_)) => Err(Cut::Over),
+            Err(ReleaseError::SessionEnded(told)) => {
+                // The error may be here before the state is.
+                let other = match self.worker.client.session().state() {
+                    SessionState::Ended(end) if end != told => Some(end),
+                    _ => None,
+                };
+                match other {
+                    Some(end) => self.wrong("E1", format_args!("is told {told}, and it is {end}")),
+                    None => Err(Cut::Over),
+                }
+            }
             Err(_) => Err(Cut::Failed),
         }
     }

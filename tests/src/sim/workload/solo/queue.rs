@@ -151,9 +151,11 @@ async fn limited(solo: &mut Solo, holder: &Guard) -> Known<()> {
 
 /// Nodes of others, which have a place in the queue or have none, and how they are treated.
 async fn stranger(solo: &mut Solo, layout: Layout, holder: &Guard) -> Known<()> {
+    // Numbers of servers have ten digits, or eleven characters with a sign.
     let numbered = solo.worker.rng.one_in(2);
-    let path =
-        join(&solo.path, &format!("{BY_HAND}{}", if numbered { "0000000000" } else { "notes" }));
+    let without = *solo.worker.rng.pick(&["notes", "202401011"]);
+    let name = format!("{BY_HAND}{}", if numbered { "0000000000" } else { without });
+    let path = join(&solo.path, &name);
     let create = solo.worker.client.create(&path, b"").mode(CreateMode::Ephemeral);
     create.await.or(Err(Cut::Failed))?;
     let how = [ForeignNodes::Wait, ForeignNodes::Ignore, ForeignNodes::Refuse];

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use zk_locks::{CohortLock, Guard, Lock, MultiLock, SimpleLock};
+use zk_locks::{AcquireError, CohortLock, Guard, Guards, Lock, Lost, MultiLock, SimpleLock};
 use zk_proto::path::{join, parent};
 
-use super::{FOR_EVER, Known, Solo};
+use super::{Cut, FOR_EVER, Known, LOOK, Solo};
+use crate::sim::pass;
 
 /// The lock that is one node.
 pub(super) async fn simple(solo: &mut Solo) -> Known<()> {
@@ -59,6 +60,9 @@ pub(super) async fn multi(solo: &mut Solo) -> Known<()> {
         let taken = solo.had("looking at", taken)?;
         solo.expect("S2", taken.is_none(), format_args!("is granted one of both"))?;
     }
+    if solo.worker.rng.one_in(3) {
+        one_is_gone(solo, &both, &locks[one], &all).await?;
+    }
     solo.released(all.release().await)?;
     for lock in &locks {
         let guard = solo.free(lock).await?;
@@ -67,8 +71,81 @@ pub(super) async fn multi(solo: &mut Solo) -> Known<()> {
     Ok(())
 }
 
+/// One of the nodes of a contender goes. It does not wait for the other one's turn then, which does not come.
+async fn one_is_gone(solo: &mut Solo, both: &MultiLock, one: &Lock, by: &Guards) -> Known<()> {
+    let waiting = both.acquire();
+    tokio::pin!(waiting);
+    let evicted = async {
+        loop {
+            let listed = one.queue().first(2).await;
+            let (listed, _) = solo.read(listed)?;
+            if let Some(second) = listed.get(1) {
+                let evicted = one.queue().evict(second).await.or(Err(Cut::Failed))?;
+                return if evicted { Ok(()) } else { Err(Cut::Failed) };
+            }
+            pass(LOOK).await;
+        }
+    };
+    let early = tokio::select! {
+        biased;
+        early = &mut waiting => Some(early),
+        evicted = evicted => {
+            evicted?;
+            None
+        }
+    };
+    let since = solo.worker.ctx.now();
+    let ended = match early {
+        Some(early) => early,
+        None => loop {
+            tokio::select! {
+                biased;
+                ended = &mut waiting => break ended,
+                () = pass(LOOK) => {}
+            }
+            solo.stands(by.status())?;
+            let ctx = &solo.worker.ctx;
+            if ctx.check().is_overdue(ctx.number, since) {
+                return solo.wrong("L1", format_args!("waits without one of its nodes"));
+            }
+        },
+    };
+    solo.stands(by.status())?;
+    match ended {
+        Err(AcquireError::NodeDeleted) => Ok(()),
+        Err(error) => solo.had("waiting for", Err(error)),
+        Ok(_) => solo.wrong("S2", format_args!("is granted both, which are taken")),
+    }
+}
+
+/// Nobody waits when it is lost, so nobody is told later.
+async fn lost_alone(solo: &mut Solo) -> Known<()> {
+    let builder = CohortLock::builder(&solo.worker.client, &solo.path).fail_on_loss();
+    let cohort = solo.set_up(builder);
+    let holder = solo.free(&cohort).await?;
+    solo.worker.client.delete(holder.path()).await.or(Err(Cut::Failed))?;
+    match holder.lost().await {
+        Lost::NodeDeleted => {}
+        Lost::SessionEnded(_) | Lost::LeaseRanOut => return Err(Cut::Failed),
+        lost => return solo.wrong("E1", format_args!("is told {lost}, and its node was deleted")),
+    }
+    solo.released(holder.release().await)?;
+    match cohort.acquire().await {
+        Err(AcquireError::NodeDeleted) => {
+            solo.wrong("E1", format_args!("is told of a node that an earlier holder had"))
+        }
+        next => {
+            let next = solo.had("taking", next)?;
+            solo.released(next.release().await)
+        }
+    }
+}
+
 /// Two tasks with one node, and a contender beside them.
 pub(super) async fn cohort(solo: &mut Solo) -> Known<()> {
+    if solo.worker.rng.one_in(4) {
+        return lost_alone(solo).await;
+    }
     let builder = CohortLock::builder(&solo.worker.client, &solo.path);
     let sections = solo.worker.rng.within(1, 3) as u32;
     let lingers = solo.worker.rng.one_in(3);
