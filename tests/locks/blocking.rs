@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::task::spawn_blocking;
+use tokio::sync::oneshot;
 use zk_locks::{
     AcquireError, Barrier, CohortLock, ConnectOptions, DoubleBarrier, DurableLock, Election,
     Follow, Group, GroupMember, Lock, Lost, MultiLock, Queue, RwLock, Semaphore, SimpleLock,
@@ -25,6 +25,13 @@ fn connect(servers: &str) -> BlockingSession {
     BlockingSession::connect(ConnectOptions::new(servers).unwrap()).unwrap()
 }
 
+/// What a thread returns. One that never ends is left to itself, where `spawn_blocking` would have the runtime wait for it.
+fn in_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> oneshot::Receiver<T> {
+    let (done, returned) = oneshot::channel();
+    thread::spawn(move || done.send(work()));
+    returned
+}
+
 #[test_with(on_each_release)]
 async fn threads_exclude_and_leave_nothing_behind(setup: Setup) {
     let path = setup.existing("threads").await;
@@ -32,7 +39,7 @@ async fn threads_exclude_and_leave_nothing_behind(setup: Setup) {
     let threads: Vec<_> = (0..8)
         .map(|_| {
             let (servers, path, busy) = (setup.servers(), path.clone(), busy.clone());
-            spawn_blocking(move || {
+            in_thread(move || {
                 let session = connect(&servers);
                 for _ in 0..5 {
                     let guard = session.lock(&path).acquire().unwrap();
@@ -54,7 +61,7 @@ async fn threads_exclude_and_leave_nothing_behind(setup: Setup) {
 #[test_with(on_each_release)]
 async fn future_may_wake_its_own_thread(setup: Setup) {
     let servers = setup.servers();
-    let blocked = spawn_blocking(move || {
+    let blocked = in_thread(move || {
         let mut is_first = true;
         connect(&servers).run(poll_fn(|cx| {
             cx.waker().wake_by_ref();
@@ -68,7 +75,7 @@ async fn future_may_wake_its_own_thread(setup: Setup) {
 async fn last_guard_may_be_dropped_anywhere(setup: Setup) {
     let path = setup.existing("last").await;
     let (servers, of) = (setup.servers(), path.clone());
-    let acquired = spawn_blocking(move || {
+    let acquired = in_thread(move || {
         let session = connect(&servers);
         let lock = session.lock(&of);
         let guard = lock.acquire().unwrap();
@@ -104,7 +111,7 @@ macro_rules! excludes {
 async fn every_lock_works_in_threads(setup: Setup) {
     let path = setup.existing("recipes").await;
     let servers = setup.servers();
-    let done = spawn_blocking(move || {
+    let done = in_thread(move || {
         let (session, other) = (connect(&servers), connect(&servers));
         let at = |name: &str| format!("{path}/{name}");
         excludes!(&session, &other, |zk| Lock::new(zk, &at("lock")));
@@ -128,7 +135,7 @@ async fn every_lock_works_in_threads(setup: Setup) {
 async fn other_recipes_work_in_threads(setup: Setup) {
     let path = setup.existing("sides").await;
     let servers = setup.servers();
-    let done = spawn_blocking(move || {
+    let done = in_thread(move || {
         let (session, other) = (connect(&servers), connect(&servers));
         let at = |name: &str| format!("{path}/{name}");
 
@@ -173,7 +180,7 @@ async fn other_recipes_work_in_threads(setup: Setup) {
 async fn followers_work_in_threads(setup: Setup) {
     let path = setup.existing("followed").await;
     let servers = setup.servers();
-    let done = spawn_blocking(move || {
+    let done = in_thread(move || {
         let (session, other) = (connect(&servers), connect(&servers));
         let at = |name: &str| format!("{path}/{name}");
 

@@ -72,7 +72,7 @@ pub(super) async fn multi(solo: &mut Solo) -> Known<()> {
 }
 
 /// One of the nodes of a contender goes. It does not wait for the other one's turn then, which does not come.
-async fn one_is_gone(solo: &mut Solo, both: &MultiLock, one: &Lock, by: &Guards) -> Known<()> {
+async fn one_is_gone(solo: &Solo, both: &MultiLock, one: &Lock, by: &Guards) -> Known<()> {
     let waiting = both.acquire();
     tokio::pin!(waiting);
     let evicted = async {
