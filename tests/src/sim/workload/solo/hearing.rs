@@ -45,40 +45,32 @@ struct Due {
 
 pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     let nodes = Nodes::drawn(solo)?;
-    let (mut streams, mut armed) = (Vec::new(), Vec::new());
+    let (mut streams, mut armed, arms) = (Vec::new(), Vec::new(), solo.worker.rng.one_in(2));
     for _ in 0..solo.worker.rng.within(3, 10) {
         if streams.len() < STREAMS_MAX && solo.worker.rng.one_in(2) {
             streams.extend(nodes.stream(solo).await?);
         }
-        if solo.worker.rng.one_in(2) {
+        if arms && solo.worker.rng.one_in(2) {
             armed.extend(nodes.arm(solo).await?);
         }
-        let (mut told, mut is_over) = (nodes.last(solo, Zxid(0)), false);
-        for _ in 0..solo.worker.rng.within(1, 3) {
-            match nodes.change(solo).await {
-                Ok(true) => told = nodes.last(solo, told),
-                Ok(false) => {}
-                Err(_) => {
-                    is_over = true;
-                    break;
-                }
-            }
-        }
-        is_over = is_over || nodes.is_settled(solo, &mut armed, &mut told).await.is_err();
+        let mut told = nodes.last(solo, Zxid(0));
+        let goes_on = nodes.change(solo, &mut armed, &mut told).await;
+        // Also when the session is over: what had come by then is there to be read.
         for mut heard in mem::take(&mut streams) {
             if heard.judge(solo, &nodes, told).await? {
                 streams.push(heard);
             }
         }
-        if is_over {
-            return Err(Cut::Over);
-        }
+        goes_on?;
         if !streams.is_empty() && solo.worker.rng.one_in(4) {
             drop(streams.swap_remove(solo.worker.rng.index(streams.len())));
         }
     }
     solo.worker.ctx.count("watches judged alone");
     drop(streams);
+    if !arms {
+        nodes.is_unwatched(solo).await?;
+    }
     over(nodes.client.delete_recursive(&nodes.paths[0]).await)
 }
 
@@ -135,8 +127,23 @@ impl Nodes {
         Ok(Some(Armed { path, root: self.root, kind, known, watch, read_only: false }))
     }
 
-    /// One of them is changed. Returns whether that is certain.
-    async fn change(&self, solo: &mut Solo) -> Known<bool> {
+    /// Some of them are changed, which is all heard of then: events come before what is read. Records until when that is
+    /// certain.
+    async fn change(&self, solo: &mut Solo, armed: &mut Vec<Armed>, told: &mut Zxid) -> Known<()> {
+        for _ in 0..solo.worker.rng.within(1, 3) {
+            if self.change_one(solo).await? {
+                *told = self.last(solo, *told);
+            }
+        }
+        over(self.client.resolve_in_doubt().await)?;
+        if self.have_fired(solo, armed).await? {
+            *told = self.last(solo, *told);
+        }
+        Ok(())
+    }
+
+    /// Returns whether it is certain that it has changed.
+    async fn change_one(&self, solo: &mut Solo) -> Known<bool> {
         let path = solo.worker.rng.pick(&self.paths).clone();
         let changed = match solo.worker.rng.below(4) {
             0 | 1 => {
@@ -148,14 +155,22 @@ impl Nodes {
         changed.or(Err(Cut::Over))
     }
 
-    /// Nothing is in doubt, and what has changed has been heard of: events come before what is read. All that is armed on
-    /// an older state has fired.
-    async fn is_settled(&self, solo: &Solo, armed: &mut Vec<Armed>, told: &mut Zxid) -> Known<()> {
-        over(self.client.resolve_in_doubt().await)?;
+    /// What streams were for is not watched any more, once they are gone.
+    async fn is_unwatched(&self, solo: &Solo) -> Known<()> {
         for path in &self.paths {
-            let Some(stat) = unless_over(self.client.exists(path).await).or(Err(Cut::Over))? else {
-                return Ok(());
-            };
+            let watched = self.client.check_watches(path, WatchKind::Any).await;
+            let watched = unless_over(watched).or(Err(Cut::Over))?;
+            let left = format_args!("{path} is watched, and nobody listens");
+            solo.expect("X3", watched != Some(true), left)?;
+        }
+        Ok(())
+    }
+
+    /// All that is armed on an older state than is read has fired. Returns whether all could be read.
+    async fn have_fired(&self, solo: &Solo, armed: &mut Vec<Armed>) -> Known<bool> {
+        for path in &self.paths {
+            let read = unless_over(self.client.exists(path).await).or(Err(Cut::Over))?;
+            let Some(stat) = read else { return Ok(false) };
             let ctx = &solo.worker.ctx;
             let mut checker = ctx.check();
             for watch in mem::take(armed) {
@@ -165,8 +180,7 @@ impl Nodes {
                 }
             }
         }
-        *told = self.last(solo, *told);
-        Ok(())
+        Ok(true)
     }
 }
 
