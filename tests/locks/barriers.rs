@@ -22,6 +22,8 @@ async fn removal_lets_all_barrier_waiters_pass(setup: Setup) {
     assert!(!within(theirs.set()).await.unwrap());
     let late = ours.wait_timeout(Duration::from_millis(20)).await;
     assert_eq!(late, Err(AcquireError::TimedOut));
+    // What it has asked for is answered by then.
+    zk.sync("/").await.unwrap();
 
     let mark = proxy.mark();
     let read = proxy.on(Match::reply(OpCode::GET_DATA)).watch();

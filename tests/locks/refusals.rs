@@ -62,9 +62,10 @@ async fn without_multi_locks_are_taken_one_by_one(setup: Setup) {
     assert!(within(both.try_acquire()).await.unwrap().is_none());
     let short = std::time::Duration::from_millis(50);
     assert!(both.acquire_timeout(short).await.is_err());
-    emptied(&setup.outsider, &paths[1]).await;
-    // What was given up in that time may still be on its way out, and would be in front of the next try.
-    joined(&setup.outsider, &paths[0], 1).await;
+    // What was given up in that time may still be on its way, and would be in front of the next try. Asked by the client
+    // that has sent it: behind it.
+    emptied(&zk, &paths[1]).await;
+    joined(&zk, &paths[0], 1).await;
     within(held.release()).await.unwrap();
     let guards = within(both.try_acquire()).await.unwrap().expect("both are free");
     within(guards.release()).await.unwrap();
