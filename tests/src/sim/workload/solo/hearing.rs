@@ -46,14 +46,15 @@ struct Due {
 pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     let nodes = Nodes::drawn(solo)?;
     let (mut streams, mut armed, arms) = (Vec::new(), Vec::new(), solo.worker.rng.one_in(2));
+    // Until when it is certain what has changed, and whether nothing is in doubt after that.
+    let (mut told, mut is_level) = (Zxid(0), true);
     for _ in 0..solo.worker.rng.within(3, 10) {
-        if streams.len() < STREAMS_MAX && solo.worker.rng.one_in(2) {
+        if is_level && streams.len() < STREAMS_MAX && solo.worker.rng.one_in(2) {
             streams.extend(nodes.stream(solo).await?);
         }
         if arms && solo.worker.rng.one_in(2) {
             armed.extend(nodes.arm(solo).await?);
         }
-        let mut told = nodes.last(solo, Zxid(0));
         let goes_on = nodes.change(solo, &mut armed, &mut told).await;
         // Also when the session is over: what had come by then is there to be read.
         for mut heard in mem::take(&mut streams) {
@@ -61,14 +62,14 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
                 streams.push(heard);
             }
         }
-        goes_on?;
+        is_level = goes_on?;
         if !streams.is_empty() && solo.worker.rng.one_in(4) {
             drop(streams.swap_remove(solo.worker.rng.index(streams.len())));
         }
     }
     solo.worker.ctx.count("watches judged alone");
     drop(streams);
-    if !arms {
+    if is_level && !arms {
         nodes.is_unwatched(solo).await?;
     }
     over(nodes.client.delete_recursive(&nodes.paths[0]).await)
@@ -128,18 +129,24 @@ impl Nodes {
     }
 
     /// Some of them are changed, which is all heard of then: events come before what is read. Records until when that is
-    /// certain.
-    async fn change(&self, solo: &mut Solo, armed: &mut Vec<Armed>, told: &mut Zxid) -> Known<()> {
+    /// certain. Returns whether nothing is in doubt.
+    async fn change(
+        &self,
+        solo: &mut Solo,
+        armed: &mut Vec<Armed>,
+        told: &mut Zxid,
+    ) -> Known<bool> {
         for _ in 0..solo.worker.rng.within(1, 3) {
             if self.change_one(solo).await? {
                 *told = self.last(solo, *told);
             }
         }
-        over(self.client.resolve_in_doubt().await)?;
-        if self.have_fired(solo, armed).await? {
+        let resolved = unless_over(self.client.resolve_in_doubt().await).or(Err(Cut::Over))?;
+        let is_level = resolved.is_some() && self.have_fired(solo, armed).await?;
+        if is_level {
             *told = self.last(solo, *told);
         }
-        Ok(())
+        Ok(is_level)
     }
 
     /// Returns whether it is certain that it has changed.
@@ -160,8 +167,10 @@ impl Nodes {
         for path in &self.paths {
             let watched = self.client.check_watches(path, WatchKind::Any).await;
             let watched = unless_over(watched).or(Err(Cut::Over))?;
-            let left = format_args!("{path} is watched, and nobody listens");
-            solo.expect("X3", watched != Some(true), left)?;
+            if watched == Some(true) {
+                solo.nothing_comes_late()?;
+                return solo.wrong("X3", format_args!("{path} is watched, and nobody listens"));
+            }
         }
         Ok(())
     }
@@ -196,7 +205,8 @@ impl Heard {
                 _ => has_gap = true,
             }
         }
-        let since = mem::replace(&mut self.since, told);
+        let since = self.since;
+        self.since = since.max(told);
         if has_gap {
             return Ok(nodes.last(solo, told) == told);
         }
