@@ -9,7 +9,11 @@ use zk_client::{
     Cache, CacheEvent, CacheState, CachedNode, Client, CreateMode, ReadError, Rejection,
     SessionEnd, Zxid,
 };
-use zk_tests::{feature::Feature, patience::LIMIT, test_with};
+use zk_tests::{
+    feature::Feature,
+    patience::{LIMIT, within},
+    test_with,
+};
 
 use crate::api::{Place, client, on_each_release};
 
@@ -184,7 +188,7 @@ async fn follows(cache: &Cache) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(LIMIT, following).await.expect("the cache follows");
+    within(following).await;
 }
 
 #[test_with(on_each_release)]

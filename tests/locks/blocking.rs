@@ -11,7 +11,6 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::oneshot;
 use zk_locks::{
     AcquireError, Barrier, CohortLock, ConnectOptions, DoubleBarrier, DurableLock, Election,
     Follow, Group, GroupMember, Lock, Lost, MultiLock, Queue, RwLock, Semaphore, SimpleLock,
@@ -19,17 +18,10 @@ use zk_locks::{
 };
 use zk_tests::test_with;
 
-use crate::locks::support::{Setup, emptied, on_each_release, within};
+use crate::locks::support::{Setup, emptied, in_thread, on_each_release, within};
 
 fn connect(servers: &str) -> BlockingSession {
     BlockingSession::connect(ConnectOptions::new(servers).unwrap()).unwrap()
-}
-
-/// What a thread returns. One that never ends is left to itself, where `spawn_blocking` would have the runtime wait for it.
-fn in_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> oneshot::Receiver<T> {
-    let (done, returned) = oneshot::channel();
-    thread::spawn(move || done.send(work()));
-    returned
 }
 
 #[test_with(on_each_release)]

@@ -1,10 +1,10 @@
 //! Cohorts: how the lock is handed over, for how long, and at what cost.
 
 use std::{
-    future::{Future, pending},
+    future::Future,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     thread,
     time::Duration,
@@ -12,10 +12,7 @@ use std::{
 
 use tokio::{runtime, sync::Barrier, task::JoinSet};
 use zk_client::EventType;
-use zk_locks::{
-    AcquireError, Client, CohortGuard, CohortLock, FencingToken, Lock, Lost, SessionEnd, Status,
-    Ticket,
-};
+use zk_locks::{Client, CohortGuard, CohortLock, FencingToken, Lock, Status, Ticket};
 use zk_proto::OpCode;
 use zk_testkit::{
     TestServer,
@@ -32,7 +29,7 @@ use crate::locks::support::{
 const LONG: Duration = Duration::from_secs(600);
 
 /// Waits until so many tasks wait for the lock.
-async fn waiting(lock: &CohortLock, count: usize) {
+pub(super) async fn waiting(lock: &CohortLock, count: usize) {
     let reached = async {
         while lock.waiting() != count {
             tokio::task::yield_now().await;
@@ -237,132 +234,6 @@ async fn abandoned_grant_is_handed_on(setup: Setup) {
     assert_eq!(third.token().local(), 2);
     within(third.release()).await.unwrap();
     emptied(&setup.outsider, &path).await;
-}
-
-/// Those that wait are told that it was taken away, and not that somebody has deleted its node; or queue up again.
-#[test_with(on_each_release)]
-async fn waiters_of_lock_held_for_too_long_requeue_or_fail(setup: Setup) {
-    for fails in [false, true] {
-        let path = setup.existing(&format!("kept-{fails}")).await;
-        let zk = setup.client().await;
-        let lock = CohortLock::builder(&zk, &path).release_after(Duration::from_millis(200));
-        let lock = if fails { lock.fail_on_loss() } else { lock }.build();
-        let first = within(lock.acquire()).await.unwrap();
-        let mut next = tokio::spawn({
-            let lock = lock.clone();
-            async move { lock.acquire().await?.release().await.map_err(|_| AcquireError::Used) }
-        });
-        waiting(&lock, 1).await;
-        assert_eq!(within(first.scope(pending::<()>())).await, Err(Lost::HeldTooLong));
-        let outcome = within(&mut next).await.unwrap();
-        assert_eq!(outcome, if fails { Err(AcquireError::HeldTooLong) } else { Ok(()) });
-        within(first.release()).await.unwrap();
-        emptied(&setup.outsider, &path).await;
-    }
-}
-
-/// Scenario 53, where the session is still there: none is granted on the node that is gone.
-#[test_with(on_each_release)]
-async fn waiters_of_lost_node_requeue_or_fail(setup: Setup) {
-    for fails in [false, true] {
-        let path = setup.existing(&format!("lost-{fails}")).await;
-        let zk = setup.client().await;
-        let lock = CohortLock::builder(&zk, &path);
-        let lock = if fails { lock.fail_on_loss() } else { lock }.build();
-        let first = within(lock.acquire()).await.unwrap();
-        let mut tasks = JoinSet::new();
-        for _ in 0..3 {
-            let lock = lock.clone();
-            tasks.spawn(async move {
-                let guard = lock.acquire().await?;
-                let token = guard.token();
-                guard.release().await.unwrap();
-                Ok::<_, AcquireError>(token)
-            });
-        }
-        waiting(&lock, 3).await;
-        setup.outsider.delete(first.path()).await.unwrap();
-        // While the first one still works, and has not asked for anything.
-        for outcome in within(tasks.join_all()).await {
-            match fails {
-                true => assert_eq!(outcome, Err(AcquireError::NodeDeleted)),
-                false => assert!(outcome.unwrap().get() > first.token().get()),
-            }
-        }
-        assert_eq!(first.status(), Status::Lost(Lost::NodeDeleted));
-        within(first.release()).await.unwrap();
-        within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
-        emptied(&setup.outsider, &path).await;
-    }
-}
-
-/// Nobody waits, so nobody is told later.
-#[test_with(on_each_release)]
-async fn loss_without_waiters_concerns_no_later_one(setup: Setup) {
-    let path = setup.existing("unheard").await;
-    let zk = setup.client().await;
-    let lock = CohortLock::builder(&zk, &path).fail_on_loss().build();
-    for tries in [true, false] {
-        let guard = match tries {
-            true => within(lock.try_acquire()).await.unwrap().expect("it is free"),
-            false => within(lock.acquire()).await.unwrap(),
-        };
-        setup.outsider.delete(guard.path()).await.unwrap();
-        assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
-        within(guard.release()).await.unwrap();
-        within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
-    }
-    emptied(&setup.outsider, &path).await;
-}
-
-/// The client's tasks go with their runtime, and the tasks of another one that wait for them are told, even if the one that
-/// drives the session goes on.
-#[test_with(on_each_release)]
-async fn waiters_fail_when_the_runtime_of_the_cohort_ends(setup: Setup) {
-    let path = setup.existing("deserted").await;
-    let theirs = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
-    let runtime = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = runtime.unwrap();
-    let (drives, apart) = (AtomicBool::new(true), runtime.handle().clone());
-    let options = setup.options().spawn_with(move |task| {
-        match drives.swap(false, Ordering::Relaxed) {
-            true => tokio::spawn(task),
-            false => apart.spawn(task),
-        };
-    });
-    let lock = CohortLock::new(&within(options.connect()).await.unwrap(), &path);
-    let mut waiters = JoinSet::new();
-    for _ in 0..2 {
-        let lock = lock.clone();
-        waiters.spawn(async move { lock.acquire().await.map(drop) });
-    }
-    waiting(&lock, 2).await;
-    runtime.shutdown_background();
-    let ended = Err(AcquireError::SessionEnded(SessionEnd::Closed));
-    assert_eq!(within(waiters.join_all()).await, [ended.clone(), ended]);
-    within(theirs.release()).await.unwrap();
-}
-
-/// Scenario 53.
-#[test_with(on_each_release)]
-async fn waiters_fail_when_the_session_ends(setup: Setup) {
-    for fails in [false, true] {
-        let path = setup.existing(&format!("ended-{fails}")).await;
-        let zk = setup.client().await;
-        let lock = CohortLock::builder(&zk, &path);
-        let lock = if fails { lock.fail_on_loss() } else { lock }.build();
-        let first = within(lock.acquire()).await.unwrap();
-        let waiter = lock.clone();
-        let waiter = tokio::spawn(async move { waiter.acquire().await });
-        waiting(&lock, 1).await;
-        zk.close().await.unwrap();
-        let ended = AcquireError::SessionEnded(SessionEnd::Closed);
-        assert_eq!(within(waiter).await.unwrap().unwrap_err(), ended);
-        assert_eq!(first.status(), Status::Lost(Lost::SessionEnded(SessionEnd::Closed)));
-        drop(first);
-        assert_eq!(within(lock.acquire()).await.unwrap_err(), ended);
-        emptied(&setup.outsider, &path).await;
-    }
 }
 
 #[test_with(on_each_release)]

@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::Pin, time::Duration};
 
-use tokio::{sync::oneshot, task::spawn_blocking};
+use tokio::sync::oneshot;
 use zk_locks::{
     AcquireError, Barrier, Client, CohortLock, ConnectOptions, DoubleBarrier, DurableLock,
     Election, Lock, MultiLock, RwLock, Semaphore, SimpleLock, blocking::BlockingSession,
@@ -10,7 +10,7 @@ use zk_locks::{
 use zk_testkit::TestServer;
 use zk_tests::durations::{LENGTHS, taken};
 
-use crate::locks::support::within;
+use crate::locks::support::{in_thread, within};
 
 /// Of which it is open whether anything is done in time.
 const SHORT: Duration = Duration::from_secs(1);
@@ -176,7 +176,7 @@ async fn threads_wait_for_any_time() {
     for (number, length) in LENGTHS.into_iter().enumerate() {
         let options = options.clone();
         let (holds, held) = oneshot::channel();
-        let waits = spawn_blocking(move || {
+        let waits = in_thread(move || {
             let session = BlockingSession::connect(options).unwrap();
             let election = Election::new(session.client(), &format!("/latch-{number}"));
             let latch = session.adopt(election).latch(b"who");

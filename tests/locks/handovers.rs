@@ -1,10 +1,6 @@
 //! Sessions that are left to others: the client that resumes one knows nothing of abandoned nodes.
 
-use std::{
-    future::poll_fn,
-    sync::atomic::{AtomicBool, Ordering},
-    task::Poll,
-};
+use std::{future::poll_fn, task::Poll};
 
 use zk_client::BoxFuture;
 use zk_locks::{
@@ -15,21 +11,16 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::locks::support::{Setup, dropped_when, joined, on_each_release, options_for, within};
+use crate::locks::support::{
+    Setup, dropped_when, joined, on_each_release, options_for, spawning_others, within,
+};
 
 /// How often all others have a chance before a slow task goes on.
 const CHANCES: usize = 64;
 
 /// Options for a session whose tasks dawdle, but for the one that drives it.
 fn with_tasks_that_dawdle(options: ConnectOptions) -> ConnectOptions {
-    let drives = AtomicBool::new(true);
-    options.spawn_with(move |task| {
-        if drives.swap(false, Ordering::Relaxed) {
-            tokio::spawn(task);
-        } else {
-            tokio::spawn(dawdling(task));
-        }
-    })
+    spawning_others(options, |task| drop(tokio::spawn(dawdling(task))))
 }
 
 async fn dawdling(mut task: BoxFuture<'static, ()>) {

@@ -7,6 +7,7 @@
 //! | `cancelled` | acquires that are dropped, wherever they are |
 //! | `carried` | requests of recipes, whatever befalls them |
 //! | `closing` | what the end of a program takes along and waits for |
+//! | `cohort_losses` | what becomes of those who wait for a cohort whose lock is lost |
 //! | `cohorts` | one node for many tasks, which pass the lock on |
 //! | `conditions` | when being woken proves the grant |
 //! | `costs` | what each of the other recipes costs |
@@ -49,6 +50,7 @@ mod blocking;
 mod cancelled;
 mod carried;
 mod closing;
+mod cohort_losses;
 mod cohorts;
 mod conditions;
 mod costs;

@@ -16,7 +16,9 @@ use zk_tests::{
     test_with,
 };
 
-use crate::locks::support::{Setup, Waiter, emptied, joined, on_each_release, options_for, within};
+use crate::locks::support::{
+    Setup, Waiter, emptied, in_thread, joined, on_each_release, options_for, within,
+};
 
 /// Of sessions that are to expire.
 const SHORT: Duration = Duration::from_secs(2);
@@ -52,7 +54,7 @@ async fn stalled_holder_sees_loss_and_is_fenced(setup: Setup) {
     drop(resource.visit(next.token(), Access::Alone));
     resource.assert_clean();
     go_on.send(()).unwrap();
-    let holder = tokio::task::spawn_blocking(move || holder.join().unwrap());
+    let holder = in_thread(move || holder.join().unwrap());
     let (status, scope) = within(holder).await.unwrap();
     assert_eq!(status, Status::Lost(Lost::LeaseRanOut));
     assert_eq!(scope, Err(Lost::LeaseRanOut));
@@ -140,7 +142,7 @@ async fn slow_observer_delays_only_its_own_lock(setup: Setup) {
     // On a thread of its own: this is about the session's task, not about the threads of a runtime.
     let runtime = tokio::runtime::Handle::current();
     let held_up = tokio::task::spawn_blocking(move || runtime.block_on(slow.acquire()));
-    tokio::task::spawn_blocking(move || has_begun.recv().unwrap()).await.unwrap();
+    in_thread(move || has_begun.recv().unwrap()).await.unwrap();
     let quick = Lock::new(&setup.outsider, &quick);
     for _ in 0..10 {
         within(within(quick.acquire()).await.unwrap().release()).await.unwrap();

@@ -2,6 +2,7 @@
 
 mod frames;
 mod setup;
+mod tasks;
 mod waiter;
 
 pub(crate) use zk_tests::{
@@ -15,5 +16,6 @@ pub(crate) use self::{
         Setup, client_behind, end_session, end_session_behind, on_each_release,
         on_each_release_threaded, options_for,
     },
+    tasks::{in_thread, spawning_others},
     waiter::Waiter,
 };

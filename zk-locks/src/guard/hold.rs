@@ -29,8 +29,8 @@ impl Hold {
         observers.granted(&grant(held, waited));
         let held = watch::Sender::new(held.clone());
         let since = Instant::now();
-        let warning = settings.max_hold.map(|limit| Limit { limit, takes_away: false });
-        let end = settings.release_after.map(|limit| Limit { limit, takes_away: true });
+        let warning = settings.max_hold.map(|after| Limit { after, takes_away: false });
+        let end = settings.release_after.map(|after| Limit { after, takes_away: true });
         let mut limits: Vec<Limit> = warning.into_iter().chain(end).collect();
         if !limits.is_empty() {
             limits.sort_unstable();
@@ -68,7 +68,7 @@ fn grant(held: &Held, waited: Waited) -> Grant<'_> {
 /// For how long a lock may be held, and what happens then. The shorter time comes first, and a report before an end.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Limit {
-    limit: Duration,
+    after: Duration,
     takes_away: bool,
 }
 
@@ -84,8 +84,8 @@ impl Term {
     /// One task for all limits: they come in their order however late it runs, and nothing is reported of a lock that has
     /// been taken away.
     async fn run(mut self, limits: Vec<Limit>) {
-        for Limit { limit, takes_away } in limits {
-            let left = limit.saturating_sub(self.since.elapsed());
+        for Limit { after, takes_away } in limits {
+            let left = after.saturating_sub(self.since.elapsed());
             let released = async { while self.held.changed().await.is_ok() {} };
             tokio::select! {
                 biased;
@@ -95,7 +95,7 @@ impl Term {
             let held = self.held.borrow().clone();
             let grant = grant(&held, self.waited);
             let Grant { path, token, .. } = grant;
-            tracing::warn!(path, %token, ?limit, takes_away, "held for too long");
+            tracing::warn!(path, %token, limit = ?after, takes_away, "held for too long");
             self.observers.tell(|observer| observer.held_too_long(&grant));
             if takes_away {
                 return self.take_away().await;

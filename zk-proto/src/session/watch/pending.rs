@@ -16,8 +16,11 @@ use crate::session::{
 
 impl<R, W> PendingRequest<R, W> {
     /// The persistent watch that it asks the server for.
-    pub(crate) fn asks(&self) -> Option<&(WatchBy, Arc<str>)> {
-        self.rare()?.asks.as_ref()
+    pub(crate) fn asks(&self) -> Option<(WatchBy, &Arc<str>)> {
+        if let Self::Own { purpose: Purpose::Rearm(path), .. } = self {
+            return Some((WatchBy::Recursive, path));
+        }
+        self.rare()?.asks.as_ref().map(|(by, path)| (*by, path))
     }
 
     /// The watcher that it is to register, if any.
@@ -37,12 +40,10 @@ impl<R, W: Watcher> PendingRequest<R, W> {
             // A watch without watchers is not requested from the next server.
             carried || !watch.by.is_persistent() && watch.watcher.is_gone()
         });
-        match self {
-            Self::Own { purpose: Purpose::Rearm(path), .. } => {
-                server_watches.asked(WatchBy::Recursive, path);
-            }
-            Self::Own { purpose: Purpose::Unwatch(path), .. } => server_watches.removed(path),
-            _ => self.asks().into_iter().for_each(|(by, path)| server_watches.asked(*by, path)),
+        if let Some((by, path)) = self.asks() {
+            server_watches.asked(by, path);
+        } else if let Self::Own { purpose: Purpose::Unwatch(path), .. } = self {
+            server_watches.removed(path);
         }
         unwatched
     }

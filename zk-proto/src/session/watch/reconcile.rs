@@ -74,18 +74,22 @@ impl<R, W: Watcher> Session<R, W> {
     ) -> Result<(), Broken> {
         if err.is_ok() {
             if by == WatchBy::Persistent {
-                self.server_watches.has_replaced(&path);
-            }
-            let replaces = by == WatchBy::Persistent && self.registry.modes_at(&path).recursive;
-            if replaces && !self.server_watches.keeps_kinds_apart() {
-                let mode = AddWatchMode::PERSISTENT_RECURSIVE;
-                let frame = RequestFrame::of(&AddWatchRequest { path: Str::from(&*path), mode });
-                self.submit_own(now, frame, Purpose::Rearm(path.clone()));
+                self.persistent_answered(now, &path);
             }
             self.remove_unwatched(now, &path);
             return Ok(());
         }
         self.add_watch_refused(&path, err)
+    }
+
+    /// Before 3.9, the recursive watch on the same path has been replaced.
+    fn persistent_answered(&mut self, now: Time, path: &Arc<str>) {
+        self.server_watches.has_replaced(path);
+        if self.registry.modes_at(path).recursive && !self.server_watches.keeps_kinds_apart() {
+            let mode = AddWatchMode::PERSISTENT_RECURSIVE;
+            let frame = RequestFrame::of(&AddWatchRequest { path: Str::from(&**path), mode });
+            self.submit_own(now, frame, Purpose::Rearm(path.clone()));
+        }
     }
 
     /// Processes the refusal of an `addWatch`.

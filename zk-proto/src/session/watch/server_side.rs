@@ -75,15 +75,14 @@ impl ServerWatches {
         if !by.is_persistent() {
             return;
         }
-        let keeps_kinds_apart = self.keeps_kinds_apart;
-        let place = self.paths.entry(path.clone()).or_default();
+        let Place { modes, is_replaced } = self.paths.entry(path.clone()).or_default();
         if by == WatchBy::Recursive {
-            place.modes.recursive = true;
-        } else {
-            place.modes.persistent = true;
-            if !keeps_kinds_apart {
-                place.is_replaced |= core::mem::take(&mut place.modes.recursive);
-            }
+            modes.recursive = true;
+            return;
+        }
+        modes.persistent = true;
+        if !self.keeps_kinds_apart {
+            *is_replaced |= core::mem::take(&mut modes.recursive);
         }
     }
 

@@ -45,7 +45,9 @@ struct Due {
 
 pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     let nodes = Nodes::drawn(solo)?;
-    let (mut streams, mut armed, arms) = (Vec::new(), Vec::new(), solo.worker.rng.one_in(2));
+    let (mut streams, mut armed) = (Vec::new(), Vec::new());
+    // What is armed once stays at the server until it fires: without, nothing is there in the end.
+    let arms = solo.worker.rng.one_in(2);
     // Until when it is certain what has changed, and whether nothing is in doubt after that.
     let (mut told, mut is_level) = (Zxid(0), true);
     for _ in 0..solo.worker.rng.within(3, 10) {
@@ -104,23 +106,23 @@ impl Nodes {
         let path = solo.worker.rng.pick(&self.paths[..3]).clone();
         let watch = self.client.watch(&path);
         let watch = if by == WatchKind::Recursive { watch.recursive() } else { watch };
-        let stream = unless_over(watch.await).or(Err(Cut::Over))?;
+        let stream = unless_over(watch.await)?;
         Ok(stream.map(|stream| Heard { stream, by, since: self.last(solo, Zxid(0)) }))
     }
 
     async fn arm(&self, solo: &mut Solo) -> Known<Option<Armed>> {
         let path = solo.worker.rng.pick(&self.paths).clone();
         let (kind, known, watch) = match solo.worker.rng.below(3) {
-            0 => match unless_over(self.client.exists(&path).watch().await).or(Err(Cut::Over))? {
+            0 => match unless_over(self.client.exists(&path).watch().await)? {
                 Some((Some(stat), watch)) => (Kind::Data, stat.mzxid, watch),
                 Some((None, watch)) => (Kind::Missing, Zxid(0), watch),
                 None => return Ok(None),
             },
-            1 => match unless_over(self.client.get(&path).watch().await).or(Err(Cut::Over))? {
+            1 => match unless_over(self.client.get(&path).watch().await)? {
                 Some(((_, stat), watch)) => (Kind::Data, stat.mzxid, watch),
                 None => return Ok(None),
             },
-            _ => match unless_over(self.client.children(&path).watch().await).or(Err(Cut::Over))? {
+            _ => match unless_over(self.client.children(&path).watch().await)? {
                 Some(((_, stat), watch)) => (Kind::Children, stat.pzxid, watch),
                 None => return Ok(None),
             },
@@ -141,7 +143,7 @@ impl Nodes {
                 *told = self.last(solo, *told);
             }
         }
-        let resolved = unless_over(self.client.resolve_in_doubt().await).or(Err(Cut::Over))?;
+        let resolved = unless_over(self.client.resolve_in_doubt().await)?;
         let is_level = resolved.is_some() && self.have_fired(solo, armed).await?;
         if is_level {
             *told = self.last(solo, *told);
@@ -152,22 +154,18 @@ impl Nodes {
     /// Returns whether it is certain that it has changed.
     async fn change_one(&self, solo: &mut Solo) -> Known<bool> {
         let path = solo.worker.rng.pick(&self.paths).clone();
-        let changed = match solo.worker.rng.below(4) {
-            0 | 1 => {
-                unless_over(self.client.create(&path, b"").parents().await).map(|it| it.is_some())
-            }
-            2 => unless_over(self.client.set(&path, b"set").await).map(|it| it.is_some()),
-            _ => unless_over(self.client.delete(&path).await).map(|it| it.is_some()),
-        };
-        changed.or(Err(Cut::Over))
+        Ok(match solo.worker.rng.below(4) {
+            0 | 1 => unless_over(self.client.create(&path, b"").parents().await)?.is_some(),
+            2 => unless_over(self.client.set(&path, b"set").await)?.is_some(),
+            _ => unless_over(self.client.delete(&path).await)?.is_some(),
+        })
     }
 
     /// What streams were for is not watched any more, once they are gone.
     async fn is_unwatched(&self, solo: &Solo) -> Known<()> {
         for path in &self.paths {
             let watched = self.client.check_watches(path, WatchKind::Any).await;
-            let watched = unless_over(watched).or(Err(Cut::Over))?;
-            if watched == Some(true) {
+            if unless_over(watched)? == Some(true) {
                 solo.nothing_comes_late()?;
                 return solo.wrong("X3", format_args!("{path} is watched, and nobody listens"));
             }
@@ -178,7 +176,7 @@ impl Nodes {
     /// All that is armed on an older state than is read has fired. Returns whether all could be read.
     async fn have_fired(&self, solo: &Solo, armed: &mut Vec<Armed>) -> Known<bool> {
         for path in &self.paths {
-            let read = unless_over(self.client.exists(path).await).or(Err(Cut::Over))?;
+            let read = unless_over(self.client.exists(path).await)?;
             let Some(stat) = read else { return Ok(false) };
             let ctx = &solo.worker.ctx;
             let mut checker = ctx.check();
@@ -213,7 +211,7 @@ impl Heard {
         let expected = self.expected(&solo.worker.ctx.check().history, nodes, since);
         // Where kinds of watches replace each other, a change of children may be told twice.
         let may_repeat = solo.worker.ctx.options.release < Release::V3_9;
-        let had = had(&events, &expected, may_repeat);
+        let had = count_had(&events, &expected, may_repeat);
         let fits = had.is_some_and(|had| expected[had..].iter().all(|due| due.zxid > told));
         if let Some(last) = had.and_then(|had| expected[..had].last()) {
             self.since = self.since.max(last.zxid);
@@ -261,7 +259,7 @@ impl Heard {
 }
 
 /// How many of those expected have come, if there is no other.
-fn had(events: &[NodeEvent], expected: &[Due], may_repeat: bool) -> Option<usize> {
+fn count_had(events: &[NodeEvent], expected: &[Due], may_repeat: bool) -> Option<usize> {
     let is_of = |event: &NodeEvent, due: &Due| event.kind == due.kind && event.path == due.path;
     let mut had = 0;
     for event in events {

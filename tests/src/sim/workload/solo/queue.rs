@@ -1,7 +1,7 @@
 //! The exclusive lock: one contender behind the other.
 
 use zk_client::{CreateMode, Error};
-use zk_locks::{AcquireError, ForeignNodes, Guard, Layout, Lock, Lost, Queue, Status, Ticket};
+use zk_locks::{AcquireError, ForeignNodes, Guard, Layout, Lock, Queue, Status, Ticket};
 use zk_proto::path::{join, name};
 
 use super::{BY_HAND, Cut, Known, Solo};
@@ -277,17 +277,11 @@ async fn taken_away(solo: &Solo, lock: &Lock, holder: Guard) -> Known<()> {
         }
         Err(_) => return Err(Cut::Failed),
     }
-    // It may not be heard of for long, and the lease may end meanwhile.
     let lost = holder.lost().await;
     let checked = holder.check().await;
-    match lost {
-        Lost::SessionEnded(_) | Lost::LeaseRanOut => Err(Cut::Failed),
-        Lost::NodeDeleted => {
-            let is_lost = matches!(holder.status(), Status::Lost(_)) && checked.is_err();
-            solo.expect("E1", is_lost, format_args!("has lost it, and a check gives {checked:?}"))
-        }
-        lost => solo.wrong("E1", format_args!("is told {lost}, and was evicted")),
-    }
+    solo.lost_its_node(lost)?;
+    let is_lost = matches!(holder.status(), Status::Lost(_)) && checked.is_err();
+    solo.expect("E1", is_lost, format_args!("has lost it, and a check gives {checked:?}"))
 }
 
 /// The path goes with all nodes, of which the holder hears, and who waits.
@@ -304,13 +298,5 @@ async fn swept(solo: &Solo, holder: Guard, mut next: Ticket) -> Known<()> {
         }
         Err(error) => return solo.had("waiting for", Err(error)),
     }
-    let is_deleted = |lost: &Lost| match lost {
-        Lost::SessionEnded(_) | Lost::LeaseRanOut => Err(Cut::Failed),
-        lost => Ok(*lost == Lost::NodeDeleted),
-    };
-    for lost in lost {
-        let fits = is_deleted(&lost)?;
-        solo.expect("E1", fits, format_args!("is told {lost}, and its node was deleted"))?;
-    }
-    Ok(())
+    lost.into_iter().try_for_each(|lost| solo.lost_its_node(lost))
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use zk_locks::{AcquireError, CohortLock, Guard, Guards, Lock, Lost, MultiLock, SimpleLock};
+use zk_locks::{AcquireError, CohortLock, Guard, Guards, Lock, MultiLock, SimpleLock};
 use zk_proto::path::{join, parent};
 
 use super::{Cut, FOR_EVER, Known, LOOK, Solo};
-use crate::sim::pass;
+use crate::sim::{pass, workload::Worker};
 
 /// The lock that is one node.
 pub(super) async fn simple(solo: &mut Solo) -> Known<()> {
@@ -73,42 +73,30 @@ pub(super) async fn multi(solo: &mut Solo) -> Known<()> {
 
 /// One of the nodes of a contender goes. It does not wait for the other one's turn then, which does not come.
 async fn one_is_gone(solo: &Solo, both: &MultiLock, one: &Lock, by: &Guards) -> Known<()> {
-    let waiting = both.acquire();
-    tokio::pin!(waiting);
     let evicted = async {
-        loop {
+        let second = loop {
             let listed = one.queue().first(2).await;
             let (listed, _) = solo.read(listed)?;
-            if let Some(second) = listed.get(1) {
-                let evicted = one.queue().evict(second).await.or(Err(Cut::Failed))?;
-                return if evicted { Ok(()) } else { Err(Cut::Failed) };
+            match listed.into_iter().nth(1) {
+                Some(second) => break second,
+                None => pass(LOOK).await,
             }
+        };
+        if !one.queue().evict(&second).await.or(Err(Cut::Failed))? {
+            return Err(Cut::Failed);
+        }
+        let Worker { ctx, .. } = &solo.worker;
+        let since = ctx.now();
+        while !ctx.check().is_overdue(ctx.number, since) {
             pass(LOOK).await;
-        }
-    };
-    let early = tokio::select! {
-        biased;
-        early = &mut waiting => Some(early),
-        evicted = evicted => {
-            evicted?;
-            None
-        }
-    };
-    let since = solo.worker.ctx.now();
-    let ended = match early {
-        Some(early) => early,
-        None => loop {
-            tokio::select! {
-                biased;
-                ended = &mut waiting => break ended,
-                () = pass(LOOK) => {}
-            }
             solo.stands(by.status())?;
-            let ctx = &solo.worker.ctx;
-            if ctx.check().is_overdue(ctx.number, since) {
-                return solo.wrong("L1", format_args!("waits without one of its nodes"));
-            }
-        },
+        }
+        solo.wrong("L1", format_args!("waits without one of its nodes"))
+    };
+    let ended = tokio::select! {
+        biased;
+        ended = both.acquire() => ended,
+        cut = evicted => return cut,
     };
     solo.stands(by.status())?;
     match ended {
@@ -124,11 +112,7 @@ async fn lost_alone(solo: &mut Solo) -> Known<()> {
     let cohort = solo.set_up(builder);
     let holder = solo.free(&cohort).await?;
     solo.worker.client.delete(holder.path()).await.or(Err(Cut::Failed))?;
-    match holder.lost().await {
-        Lost::NodeDeleted => {}
-        Lost::SessionEnded(_) | Lost::LeaseRanOut => return Err(Cut::Failed),
-        lost => return solo.wrong("E1", format_args!("is told {lost}, and its node was deleted")),
-    }
+    solo.lost_its_node(holder.lost().await)?;
     solo.released(holder.release().await)?;
     match cohort.acquire().await {
         Err(AcquireError::NodeDeleted) => {
