@@ -61,7 +61,7 @@ impl World {
             }
             if let (Some(conn), false) = (self.conn, session.outbound().is_empty()) {
                 idle = false;
-                let bytes = session.outbound().split();
+                let bytes = session.outbound().take_all();
                 ensemble.received(*now, conn, &bytes);
             }
             while let Some(output) = ensemble.poll() {

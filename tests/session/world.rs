@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use zk_proto::{
     ErrorCode, Secret, SessionId, Time, Xid, Zxid,
     frame::{ReplyHeader, RequestHeader},
@@ -135,7 +135,7 @@ impl World {
             "written" => {
                 let count = usize::try_from(number(args.word("how many bytes?")?)?);
                 let count = count.map_err(|error| error.to_string())?;
-                drop(self.session.outbound().split_to(count));
+                self.session.outbound().advance(count);
                 self.shown = self.shown.saturating_sub(count);
             }
             // Time.
@@ -279,14 +279,14 @@ impl World {
         repeated.finish(&mut self.lines);
         let outbound = self.session.outbound();
         self.shown = self.shown.min(outbound.len());
-        let new = outbound.split_off(self.shown);
-        for frame in frames(&new) {
+        let all = outbound.pieces().collect::<Vec<_>>().concat();
+        let new = &all[self.shown..];
+        for frame in frames(new) {
             self.lines.push(self.wire.describe(&frame));
         }
-        self.sent.extend_from_slice(&new);
-        outbound.unsplit(new);
+        self.sent.extend_from_slice(new);
         if self.writable {
-            outbound.clear();
+            outbound.advance(all.len());
         }
         self.shown = outbound.len();
     }
@@ -310,7 +310,7 @@ impl World {
             self.session.submit(self.now, request::outgoing(&mut Args::new(&text))?);
         }
         let mut replies = BytesMut::new();
-        for frame in frames(&self.session.outbound().split()) {
+        for frame in frames(&self.session.outbound().take_all()) {
             let RequestHeader { xid, .. } =
                 decode_prefix(&frame).map_err(|error| error.to_string())?;
             serve::reply(ReplyHeader { xid, zxid, err }, |_| {}, &mut replies);

@@ -86,7 +86,7 @@ fn exchange(
     session: &mut Session<Asked, ()>,
     patience: Duration,
 ) -> Result<usize, LinkError> {
-    let outbound = session.outbound().split();
+    let outbound = session.outbound().take_all();
     let mut bytes = [0; 4096];
     let written = socket.write_all(&outbound);
     let read = written

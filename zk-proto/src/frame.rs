@@ -127,10 +127,21 @@ pub(crate) fn encode_request<R: Request>(xid: Xid, request: &R, out: &mut BytesM
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestFrame {
     op: OpCode,
-    /// The body only; prefix and header are written together with the xid. `BytesMut`, because to freeze it would cost
-    /// one more allocation.
-    body: BytesMut,
+    /// The body only; prefix and header are written together with the xid.
+    body: Body,
 }
+
+/// The length decides which it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Body {
+    /// Is copied when it is written. To freeze it would cost a tenth of its encoding.
+    Short(BytesMut),
+    /// Is shared with those that write it.
+    Long(Bytes),
+}
+
+/// From which length on a body is long, in bytes: a shorter one costs less as a copy than as one more piece to write.
+pub(crate) const LEN_LONG: usize = 16 << 10;
 
 /// Bytes of a buffer that requests share.
 const LEN_SHARED: usize = 4 << 10;
@@ -150,7 +161,7 @@ impl RequestFrame {
     pub fn new(op: OpCode, body: &impl Encode) -> Self {
         let mut out = BytesMut::with_capacity(body.encoded_len());
         body.encode(&mut out);
-        Self { op, body: out }
+        Self { op, body: Body::new(out) }
     }
 
     /// Encodes a request behind others, in a shared buffer. Costs no allocation as long as there is room; otherwise
@@ -166,13 +177,14 @@ impl RequestFrame {
             buffer.reserve(LEN_SHARED);
         }
         request.encode(buffer);
-        Self { op: R::OP, body: buffer.split() }
+        Self { op: R::OP, body: Body::Short(buffer.split()) }
     }
 
     /// A request whose body has been encoded already.
     #[must_use]
     pub fn from_body(op: OpCode, body: Bytes) -> Self {
-        Self { op, body: body.into() }
+        let body = if body.len() < LEN_LONG { Body::Short(body.into()) } else { Body::Long(body) };
+        Self { op, body }
     }
 
     /// The operation.
@@ -183,15 +195,28 @@ impl RequestFrame {
 
     /// Length on the wire in bytes, without the length prefix.
     #[must_use]
+    #[inline(always)]
     #[expect(clippy::len_without_is_empty, reason = "there is a header at least")]
     pub fn len(&self) -> usize {
-        self.body.len().saturating_add(RequestHeader::LEN)
+        self.body().len().saturating_add(RequestHeader::LEN)
     }
 
     /// The bytes after the header.
     #[inline(always)]
     pub(crate) fn body(&self) -> &[u8] {
-        &self.body
+        match &self.body {
+            Body::Short(body) => body,
+            Body::Long(body) => body,
+        }
+    }
+
+    /// The same, if it is long and not to be copied.
+    #[inline(always)]
+    pub(crate) const fn long_body(&self) -> Option<&Bytes> {
+        match &self.body {
+            Body::Short(_) => None,
+            Body::Long(body) => Some(body),
+        }
     }
 
     /// The path of the node concerned, if the body begins with it.
@@ -200,39 +225,47 @@ impl RequestFrame {
             return None;
         }
         // A string is preceded by its length, as frames are.
-        let end = frame_len(&self.body)?.saturating_add(LEN_PREFIX);
-        core::str::from_utf8(self.body.get(LEN_PREFIX..end)?).ok()
+        let body = self.body();
+        let end = frame_len(body)?.saturating_add(LEN_PREFIX);
+        core::str::from_utf8(body.get(LEN_PREFIX..end)?).ok()
     }
 
     /// Frees the body of a request that is not written again.
     pub(crate) fn drop_body(&mut self) {
-        self.body = BytesMut::new();
+        self.body = Body::Short(BytesMut::new());
     }
 
     /// Appends the frame with its xid to the outbound bytes.
     pub fn write(&self, xid: Xid, out: &mut BytesMut) {
+        out.reserve(self.len().saturating_add(LEN_PREFIX));
         self.write_head(xid, out);
-        out.extend_from_slice(&self.body);
+        out.extend_from_slice(self.body());
     }
 
     /// As [`write`](Self::write), for a read, without asking for a watch: in every read that can ask for one, the last
     /// byte is the flag.
     pub(crate) fn write_unwatched(&self, xid: Xid, out: &mut BytesMut) {
         self.write_head(xid, out);
-        if let Some((_, path)) = self.body.split_last() {
+        if let Some((_, path)) = self.body().split_last() {
             out.extend_from_slice(path);
             false.encode(out);
         }
     }
 
-    /// Appends the prefix and header in one piece, and reserves room for the body too.
-    fn write_head(&self, xid: Xid, out: &mut BytesMut) {
+    /// Appends the prefix and header in one piece.
+    pub(crate) fn write_head(&self, xid: Xid, out: &mut BytesMut) {
         let mut head = [0; LEN_PREFIX + RequestHeader::LEN];
         let mut rest = head.as_mut_slice();
         i32::try_from(self.len()).unwrap_or(i32::MAX).put(&mut rest);
         RequestHeader { xid, op: self.op }.put(&mut rest);
-        out.reserve(self.body.len().saturating_add(head.len()));
         out.extend_from_slice(&head);
+    }
+}
+
+impl Body {
+    #[inline(always)]
+    fn new(bytes: BytesMut) -> Self {
+        if bytes.len() < LEN_LONG { Self::Short(bytes) } else { Self::Long(bytes.freeze()) }
     }
 }
 

@@ -45,7 +45,7 @@ pub fn connected() -> Core {
 pub fn greet(session: &mut Core) {
     drain(session);
     session.dialed(NOW, Ok(()));
-    session.outbound().clear();
+    session.outbound().take_all();
     encode_frame(&greeting(), session.inbound());
     session.received(NOW);
 }

@@ -2,6 +2,7 @@
 
 use std::{task::Waker, time::Duration};
 
+use bytes::Buf as _;
 use zk_proto::{
     Time,
     session::{Config, LinkError, Output},
@@ -275,22 +276,23 @@ impl<'a> World<'a> {
         let client = &mut self.clients[number];
         let Some(link) = client.link.filter(|_| client.is_made) else { return };
         let outbound = client.session.outbound();
-        client.tap.sees(outbound);
+        let pending = outbound.pieces().collect::<Vec<_>>().concat();
+        client.tap.sees(&pending);
         if outbound.is_empty() || client.writable_at.is_some() {
             return;
         }
         let all = self.plan.is_scripted || self.rng.per_mille(950);
         let wanted = if all { outbound.len() } else { 1 + self.rng.index(outbound.len().min(40)) };
-        let taken = self.state.net.poll_write(now, link, &outbound[..wanted], Waker::noop());
+        let taken = self.state.net.poll_write(now, link, &pending[..wanted], Waker::noop());
         let taken = taken.and_then(Result::ok).unwrap_or(0);
-        let bytes = outbound.split_to(taken);
+        outbound.advance(taken);
         if !outbound.is_empty() {
             client.writable_at = Some(now + self.rng.within(10, 2_000));
         }
         for token in client.tap.takes(taken) {
             client.checker.begun(token);
         }
-        self.state.written(link, &bytes);
+        self.state.written(link, &pending[..taken]);
     }
 
     /// A session that has ended by itself must not have been leased at that time.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use bytes::BytesMut;
+use bytes::Buf as _;
 use zk_proto::{
     Time, Xid,
     frame::RequestFrame,
@@ -275,13 +275,14 @@ impl World {
             return;
         };
         let known = link.appended - link.written;
-        let frames = link.append(&outbound[known..]);
+        let all = outbound.pieces().collect::<Vec<_>>().concat();
+        let frames = link.append(&all[known..]);
         self.oracle.sent(link, &frames);
         let count = outbound.len().min(self.room);
         if self.room < usize::MAX {
             self.room -= count;
         }
-        drop::<BytesMut>(outbound.split_to(count));
+        outbound.advance(count);
         for token in link.write(count) {
             self.oracle.begun(&token);
         }

@@ -1,7 +1,7 @@
 //! Connections: the only place that touches a socket.
 
 use std::{
-    io,
+    io::{self, IoSlice},
     mem::MaybeUninit,
     pin::Pin,
     task::{Context, Poll, ready},
@@ -12,13 +12,16 @@ use futures_core::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio_util::io::poll_read_buf;
 use zeroize::Zeroize as _;
-use zk_proto::session::ProbeAnswer;
+use zk_proto::session::{Outbound, ProbeAnswer};
 
 use super::connect::Transport;
 use crate::error::LinkError;
 
 /// What is read at a time where little is expected: more than the answer to a handshake or a ping, or than most events.
 pub(crate) const LITTLE: usize = 128;
+
+/// How many pieces are written at once at most.
+const PIECES_MAX: usize = 16;
 
 /// The driver's connection.
 pub(crate) enum Link {
@@ -90,14 +93,23 @@ impl Link {
     pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
-        outbound: &mut BytesMut,
+        outbound: &mut Outbound,
     ) -> Poll<Result<(), LinkError>> {
         let Self::Up(stream) = self else { return Poll::Pending };
         let outcome = loop {
             if outbound.is_empty() {
                 break ready!(Pin::new(stream).poll_flush(cx)).map_err(|error| link_error(&error));
             }
-            match ready!(Pin::new(&mut *stream).poll_write(cx, outbound)) {
+            let stream = Pin::new(&mut *stream);
+            let written = if outbound.is_in_pieces() && stream.is_write_vectored() {
+                let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
+                let filled = pieces.iter_mut().zip(outbound.pieces());
+                let count = filled.map(|(slice, piece)| *slice = IoSlice::new(piece)).count();
+                stream.poll_write_vectored(cx, pieces.get(..count).unwrap_or_default())
+            } else {
+                stream.poll_write(cx, outbound.chunk())
+            };
+            match ready!(written) {
                 Ok(0) => break Err(LinkError::Closed),
                 Ok(len) => outbound.advance(len),
                 Err(error) => break Err(link_error(&error)),

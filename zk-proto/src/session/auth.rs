@@ -44,7 +44,8 @@ impl<R, W: Watcher> Session<R, W> {
             let len = scheme.len().saturating_add(auth.0.len());
             let packet =
                 AuthPacket { kind: 0, scheme: Str::from(&**scheme), auth: Secret(Some(&auth.0)) };
-            let start = self.link.write_secret(len, |out| encode_request(Xid::AUTH, &packet, out));
+            let start =
+                self.link.outbound.write_secret(len, |out| encode_request(Xid::AUTH, &packet, out));
             self.link.auth_pending.push_back((index, start));
             self.liveness.sent(now);
             self.watch_silence();
@@ -54,7 +55,7 @@ impl<R, W: Watcher> Session<R, W> {
     /// Handles the loss of the connection: the server may have checked the credentials presented on
     /// it.
     pub(super) fn settle_credentials(&mut self) {
-        let written = self.link.written();
+        let written = self.link.outbound.written();
         for (index, start) in core::mem::take(&mut self.link.auth_pending) {
             if let Some(credential) = self.credentials.get_mut(index).filter(|_| start < written) {
                 credential.disposition = Disposition::Unknown;

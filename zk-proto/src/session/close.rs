@@ -90,7 +90,7 @@ impl<R, W: Watcher> Session<R, W> {
         self.phase = Phase::Over(over);
         self.liveness.disowned();
         self.timers.stop_all();
-        for (slot, disposition) in self.in_flight.take_all(self.link.written()) {
+        for (slot, disposition) in self.in_flight.take_all(self.link.outbound.written()) {
             let is_in_doubt =
                 self.close_is_in_doubt && matches!(slot, PendingRequest::Close { .. });
             self.report(slot, if is_in_doubt { Disposition::Unknown } else { disposition }, cause);

@@ -146,7 +146,7 @@ impl<R, W: Watcher> Session<R, W> {
             read_only: TrailingFlag(Some(self.config.read_only)),
         };
         let len = shown.password.0.len();
-        self.link.write_secret(len, |out| encode_frame(&request, out));
+        self.link.outbound.write_secret(len, |out| encode_frame(&request, out));
         self.phase = Phase::Handshaking { sent: now };
     }
 
@@ -201,7 +201,7 @@ impl<R, W: Watcher> Session<R, W> {
         }
         let is_ended = was_up && matches!(why, LinkError::Closed | LinkError::Reset);
         let cause = Cause::LinkLost(why);
-        let written = self.link.written();
+        let written = self.link.outbound.written();
         // The server may have closed the session, and then the connection. The next one knows.
         self.close_is_in_doubt |= self.in_flight.close_was_sent(written);
         for (slot, disposition) in self.in_flight.link_lost(written, is_ended) {

@@ -236,10 +236,10 @@ impl<R, W: Watcher> InFlight<R, W> {
     ) {
         let xid = self.next_xid;
         self.next_xid = xid.next();
-        let start = link.write(|out| match slot.frame() {
-            frame if unwatched => frame.write_unwatched(xid, out),
-            frame => frame.write(xid, out),
-        });
+        let start = match slot.frame() {
+            frame if unwatched => link.outbound.write(|out| frame.write_unwatched(xid, out)),
+            frame => link.outbound.write_request(xid, frame),
+        };
         if let PendingRequest::Own { frame, .. } = &mut slot {
             // It is never resent: what a lost connection leaves undone is requested anew over the next one.
             self.bytes = self.bytes.saturating_sub(frame.len());

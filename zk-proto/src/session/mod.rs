@@ -24,7 +24,7 @@
 //!
 //! // The driver has connected; it writes what there is to write, and reads the server's answer.
 //! session.dialed(Time::ZERO, Ok(()));
-//! assert_eq!(session.outbound().split().len(), 49);
+//! assert_eq!(session.outbound().take_all().len(), 49);
 //! let answer = ConnectResponse {
 //!     protocol_version: 0,
 //!     time_out: 6000,
@@ -68,6 +68,7 @@ mod in_flight;
 mod inbound;
 mod link;
 mod liveness;
+mod outbound;
 mod output;
 mod pausing;
 mod pending_request;
@@ -87,6 +88,7 @@ mod watch;
 pub use self::{
     config::{Auth, Config, Credentials, Lease},
     fault::{Cause, CloseReason, Costly, DriverFault, LinkError},
+    outbound::Outbound,
     output::{
         Answer, Negotiated, OnLoss, Outcome, Outgoing, Output, Patience, Place, ProbeAnswer,
         SaslInput, SaslStep, State, Withdrawn,

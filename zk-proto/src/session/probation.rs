@@ -100,7 +100,7 @@ impl<R, W: Watcher> Session<R, W> {
         if !matches!(why, LinkError::Closed | LinkError::Reset) {
             return None;
         }
-        let written = self.link.written();
+        let written = self.link.outbound.written();
         let at = self.in_flight.oldest_user_sent(written);
         let Some(at) = at else {
             if !matches!(self.phase, Phase::Up(up) if up.restoring > 0) {

@@ -79,14 +79,16 @@ impl<R, W: Watcher> Session<R, W> {
             // The driver did not know that this connection has been left.
             self.link.inbound.clear();
         }
-        self.link.forget_secrets();
+        self.link.outbound.forget_secrets();
         self.link.inbound.settle();
         self.check();
     }
 
     /// Reports the request whose reply cannot be accepted: it would break the next connection too.
     fn give_up_first(&mut self, error: FrameError) {
-        let Some(slot) = self.in_flight.take_first_user(self.link.written()) else { return };
+        let Some(slot) = self.in_flight.take_first_user(self.link.outbound.written()) else {
+            return;
+        };
         let cause = match usize::try_from(error.len) {
             Ok(len) => Cause::ReplyTooLarge { len, len_max: error.len_max },
             Err(_) => Cause::LinkLost(LinkError::Frame(error)),
@@ -96,7 +98,7 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Processes a frame with a password; nothing of it stays in memory but the copy of the session.
     fn secret_frame(&mut self, now: Time, mut frame: BytesMut) -> Result<(), Broken> {
-        self.link.forget_secrets();
+        self.link.outbound.forget_secrets();
         let mut copy = Bytes::copy_from_slice(&frame);
         frame.zeroize();
         let outcome = self.frame(now, copy.clone());

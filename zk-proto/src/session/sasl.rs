@@ -72,7 +72,7 @@ impl<R, W: Watcher> Session<R, W> {
     fn say(&mut self, authenticating: Authenticating, mut token: Bytes) {
         let xid = self.in_flight.take_xid();
         let request = GetSaslRequest { token: Secret(Some(&token)) };
-        self.link.write_secret(token.len(), |out| encode_request(xid, &request, out));
+        self.link.outbound.write_secret(token.len(), |out| encode_request(xid, &request, out));
         wipe(&mut token);
         let steps = authenticating.steps.saturating_add(1);
         self.phase =

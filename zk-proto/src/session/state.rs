@@ -12,6 +12,7 @@ use super::{
     in_flight::InFlight,
     link::Link,
     liveness::Liveness,
+    outbound::Outbound,
     output::{Outcome, Output},
     pending_request::PendingRequest,
     phase::{Identity, Phase},
@@ -101,7 +102,7 @@ impl<R, W: Watcher> Session<R, W> {
     }
 
     /// Bytes for the server. The driver removes from the front what it has written, and nothing else.
-    pub const fn outbound(&mut self) -> &mut BytesMut {
+    pub const fn outbound(&mut self) -> &mut Outbound {
         &mut self.link.outbound
     }
 
