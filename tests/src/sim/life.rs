@@ -156,7 +156,7 @@ async fn refuse(ctx: &ClientContext, client: &Client) {
 /// Uses a session until it ends, or is ended in one of the ways in which that is possible.
 async fn spend(ctx: &mut ClientContext, rng: &mut Rng, client: Client) -> Option<Credentials> {
     let (session, stalled) = (client.session(), ctx.stalled());
-    ctx.check().promises.sessions.insert(ctx.number, session.clone());
+    ctx.check().has_session(ctx.number, session.clone());
     ctx.cluster.note(Actor::Client(ctx.number), "session", session.id().0 as u64);
     let mut workers = workload::start(ctx, &client, rng);
     let lifetime = rng.scaled(2_000, 400_000);
@@ -227,10 +227,13 @@ async fn end(
             ctx.cluster.state().hit(Fault::Close);
         }
         3 if *ctx.phase.borrow() < Phase::Converge => {
-            workers.stop(Stop::Finish);
+            // What is dropped in the middle of something is cleaned up before the session is left.
+            workers.stop(if rng.one_in(2) { Stop::Drop } else { Stop::Finish });
             workers.done().await;
+            let id = client.session().id();
             let mut credentials = client.detach().await?;
             ctx.count("sessions handed over");
+            ctx.check().check_left(ctx.number, id);
             if rng.one_in(3) && credentials.next_xid.0 < 1 << 30 {
                 // Behind the largest number comes the first.
                 credentials.next_xid = Xid(i32::MAX - rng.within(0, 300) as i32);

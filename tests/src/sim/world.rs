@@ -228,9 +228,18 @@ impl World {
         let timeout = self.options.longest_timeout();
         let back = healed + timeout + 10_000;
         self.until(back).await;
-        let missed = self.checker.at(back).unconnected();
+        let connections = self.connections();
+        let (missed, strays) = {
+            let checker = self.checker.at(back);
+            (checker.unconnected(), checker.strays(&connections))
+        };
         self.until(back + LOOK_AGAIN).await;
-        self.checker.at(back + LOOK_AGAIN).check_connected(&missed);
+        let connections = self.connections();
+        {
+            let mut checker = self.checker.at(back + LOOK_AGAIN);
+            checker.check_connected(&missed);
+            checker.check_strays(&connections, &strays);
+        }
         let settings = if self.options.draws_settings { LOCK_DELAY_MAX + ROTATION_MAX } else { 0 };
         let moved = healed + 2 * timeout + 2 * tick + hold_max + 10_000 + settings;
         let moved = moved.max(back + LOOK_AGAIN);
@@ -238,6 +247,12 @@ impl World {
         let mut checker = self.checker.at(moved);
         checker.check_recovered(healed);
         checker.check_kept();
+    }
+
+    /// Which clients are connected to which members.
+    fn connections(&self) -> Vec<(u32, usize)> {
+        let state = self.cluster.state();
+        state.net.open_links(None).map(|link| state.net.ends(link)).collect()
     }
 
     /// All clients finish what was begun. Returns whether that has worked.

@@ -13,15 +13,12 @@ use std::{
 
 use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
-use zk_proto::{
-    SessionId, Time,
-    traffic::{Received, Reply, Sent, SentRequest},
-};
+use zk_proto::{SessionId, Time, traffic::Received};
 
 use super::{
     Fault, Fired, Observer, Process, Rng, Schedule, Seen, Tasks, Trace,
     forge::forge,
-    frames::{Tap, last_frame},
+    frames::{Tap, last_frame, received_as, sent_as},
     net::{Arrival, LinkId, Net},
     trace::Actor,
 };
@@ -407,22 +404,8 @@ impl State {
         let seen = self.seen(now, link);
         self.trace.absorb(bytes);
         self.wires[link.0].tap.down(bytes, |frame| {
-            let (what, argument) = match frame {
-                Received::Connect(_) => ("  greeting", 0),
-                Received::Event { .. } => ("  event", 0),
-                Received::Reply(Reply { header, .. }) if header.err.is_ok() => {
-                    ("  reply", header.xid.0)
-                }
-                Received::Reply(Reply { header, .. }) | Received::Refused(header) => {
-                    ("  refusal", header.xid.0)
-                }
-            };
-            self.trace.note(
-                now,
-                Actor::Client(seen.client),
-                what,
-                u64::from(argument.unsigned_abs()),
-            );
+            let (what, argument) = received_as(frame);
+            self.trace.note(now, Actor::Client(seen.client), what, argument);
             if let Received::Connect(greeting) = frame {
                 let accepted = greeting.session_id != SessionId(0) && greeting.time_out > 0;
                 if accepted {
@@ -461,22 +444,16 @@ impl State {
         let seen = self.seen(now, link);
         self.trace.absorb(bytes);
         self.wires[link.0].tap.up(bytes, |frame| {
-            let (what, argument) = match frame {
-                Sent::Connect(_) => ("connect", 0),
-                Sent::Request(SentRequest { header, .. }) => {
-                    (header.op.name().unwrap_or("request"), header.xid.0)
-                }
-            };
-            self.trace.note(
-                now,
-                Actor::Client(seen.client),
-                what,
-                u64::from(argument.unsigned_abs()),
-            );
+            let (what, argument) = sent_as(frame);
+            self.trace.note(now, Actor::Client(seen.client), what, argument);
             if let Some(observer) = &mut self.observer {
                 observer.sent(&seen, frame);
             }
         });
+        let ends_frame = self.wires[link.0].tap.is_up_whole();
+        if let Some(observer) = &mut self.observer {
+            observer.wrote(now, seen.client, ends_frame);
+        }
         self.wake_pump();
     }
 

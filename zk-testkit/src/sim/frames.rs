@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use zk_proto::{
     frame::{LEN_REPLY_MAX, split_frame},
-    traffic::{Received, Sent, Traffic},
+    traffic::{Received, Reply, Sent, SentRequest, Traffic},
 };
 
 /// Both ways of a connection.
@@ -51,6 +51,11 @@ impl Tap {
         }
     }
 
+    /// Whether what the client has sent ends with a frame.
+    pub(super) fn is_up_whole(&self) -> bool {
+        self.up.buffer.is_empty() || self.up.opaque
+    }
+
     /// These bytes have come to the client: the server's frames.
     pub(super) fn down(&mut self, bytes: &[u8], mut see: impl FnMut(&Received)) {
         self.down.buffer.extend_from_slice(bytes);
@@ -61,6 +66,29 @@ impl Tap {
             }
         }
     }
+}
+
+/// What a trace calls a frame, and its number.
+pub(super) fn sent_as(frame: &Sent<'_>) -> (&'static str, u64) {
+    match frame {
+        Sent::Connect(_) => ("connect", 0),
+        Sent::Request(SentRequest { header, .. }) => {
+            (header.op.name().unwrap_or("request"), u64::from(header.xid.0.unsigned_abs()))
+        }
+    }
+}
+
+/// The same of what has come.
+pub(super) fn received_as(frame: &Received) -> (&'static str, u64) {
+    let (what, xid) = match frame {
+        Received::Connect(_) => ("  greeting", 0),
+        Received::Event { .. } => ("  event", 0),
+        Received::Reply(Reply { header, .. }) if header.err.is_ok() => ("  reply", header.xid.0),
+        Received::Reply(Reply { header, .. }) | Received::Refused(header) => {
+            ("  refusal", header.xid.0)
+        }
+    };
+    (what, u64::from(xid.unsigned_abs()))
 }
 
 /// The bytes in front of the last frame, and that.

@@ -29,6 +29,8 @@ pub struct Seen {
 pub trait Observer: Send {
     /// A client has handed this over to a connection.
     fn sent(&mut self, seen: &Seen, frame: &Sent<'_>);
+    /// A client has handed over bytes, the last of which end a frame or do not.
+    fn wrote(&mut self, _at: u64, _client: u32, _ends_frame: bool) {}
     /// This has come to a client.
     fn received(&mut self, seen: &Seen, frame: &Received);
     /// A client lets go of a connection. What has come in the same millisecond may not have been read: a

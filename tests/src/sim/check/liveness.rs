@@ -17,6 +17,10 @@ use crate::{
 /// How long the first in a queue may be without the lock if nothing goes wrong, in milliseconds.
 const FIRST_MAX: u64 = 5_000;
 
+/// A client that is connected where it is not to be: with the number of its connections so far, where it is and where it is
+/// to go.
+type Stray = (u32, u64, usize, BTreeSet<usize>);
+
 /// Looks at a client after which it must have noticed that it has no connection.
 const LOOKS: u32 = 10;
 
@@ -24,6 +28,8 @@ const LOOKS: u32 = 10;
 pub(crate) struct Promises {
     /// The session of each client that has one.
     pub(crate) sessions: BTreeMap<u32, Session>,
+    /// The members to which each client was told to go, if it was not to all.
+    servers: BTreeMap<u32, BTreeSet<usize>>,
     /// Clients that have finished what they had begun.
     pub(crate) drained: BTreeSet<u32>,
     /// Clients that have no session that is known here.
@@ -42,6 +48,17 @@ pub(crate) struct Promises {
 }
 
 impl Checker {
+    /// A client has a session, and may use it on all members.
+    pub(crate) fn has_session(&mut self, client: u32, session: Session) {
+        self.promises.sessions.insert(client, session);
+        self.promises.servers.remove(&client);
+    }
+
+    /// A client is told to use its session on these members only.
+    pub(crate) fn goes_to(&mut self, client: u32, members: BTreeSet<usize>) {
+        self.promises.servers.insert(client, members);
+    }
+
     pub(crate) fn begins_waiting(&mut self, site: Site, client: u32) -> u64 {
         let number = self.promises.next;
         self.promises.next += 1;
@@ -128,6 +145,30 @@ impl Checker {
             if missed_before.contains(&(client, epoch)) {
                 let state = self.promises.sessions.get(&client).map(Session::state);
                 self.violated("L1", format!("c{client} is not back: {state:?}"));
+            }
+        }
+    }
+
+    /// Clients that are connected to a member to which they are not to go, by all connections that there are.
+    pub(crate) fn strays(&self, connections: &[(u32, usize)]) -> Vec<Stray> {
+        let strays = connections.iter().filter_map(|&(client, member)| {
+            let allowed = self.promises.servers.get(&client)?;
+            let session = self.promises.sessions.get(&client)?;
+            let is_one = !allowed.contains(&member)
+                && matches!(session.state(), SessionState::Connected { .. });
+            is_one.then(|| (client, session.epoch(), member, allowed.clone()))
+        });
+        strays.collect()
+    }
+
+    /// Everything has been well for long enough: who was where it is not to be has gone.
+    pub(crate) fn check_strays(&mut self, connections: &[(u32, usize)], before: &[Stray]) {
+        for stray in self.strays(connections) {
+            if before.contains(&stray) {
+                let (client, _, member, allowed) = stray;
+                let text =
+                    format!("c{client} stays with member {member}, and is to go to {allowed:?}");
+                self.violated("L1", text);
             }
         }
     }

@@ -193,6 +193,10 @@ impl Observer for SharedChecker {
         self.at(seen.at).sent(seen, frame);
     }
 
+    fn wrote(&mut self, at: u64, client: u32, ends_frame: bool) {
+        self.at(at).wrote(client, ends_frame);
+    }
+
     fn received(&mut self, seen: &Seen, frame: &Received) {
         self.at(seen.at).received(seen, frame);
     }

@@ -1,6 +1,7 @@
 //! X1: one node for each protected create at most. X2, X3: no node, session or watch is left behind. R1:
 //! tasks and connections neither.
 
+use zk_proto::SessionId;
 use zk_testkit::{server::Member, sim::State};
 
 use super::Checker;
@@ -21,6 +22,17 @@ impl Checker {
             .collect();
         if !twins.is_empty() {
             self.violated("X1", format!("several nodes of {twins:?}"));
+        }
+    }
+
+    /// A client has left its session to the next one, and no recipe's node with it.
+    pub(crate) fn check_left(&mut self, client: u32, session: SessionId) {
+        let is_left =
+            |(path, live): &(&Box<str>, &Live)| live.owner == session && guid(path).is_some();
+        let left: Vec<_> = self.history.live.iter().filter(is_left).map(|(path, _)| path).collect();
+        if !left.is_empty() {
+            let text = format!("c{client} leaves {session} with {left:?}");
+            self.shown_wrong(client, "X3", text);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use zk_client::{Cause, Rejection, Session, SessionState};
+use zk_client::{Cause, Rejection, Session, SessionEnd, SessionState};
 use zk_locks::{AcquireError, Contender, FencingToken, Lost};
 use zk_proto::{
     SessionId, Zxid,
@@ -101,9 +101,13 @@ fn is_over(session: &Session) -> bool {
     matches!(session.state(), SessionState::Closing | SessionState::Ended(_))
 }
 
-/// The same, or its end may become known at this moment.
-fn may_be_over(session: &Session) -> bool {
-    is_over(session) || session.state() == SessionState::Disconnected
+/// It has ended so, or that may become known at this moment.
+fn may_have_ended(session: &Session, so: SessionEnd) -> bool {
+    match session.state() {
+        SessionState::Ended(end) => end == so,
+        SessionState::Closing | SessionState::Disconnected => true,
+        _ => false,
+    }
 }
 
 impl Asker {
@@ -188,7 +192,7 @@ impl Checker {
         error: &AcquireError,
     ) -> bool {
         match error {
-            AcquireError::SessionEnded(_) => may_be_over(session),
+            AcquireError::SessionEnded(end) => may_have_ended(session, *end),
             AcquireError::LeaseRanOut => true,
             AcquireError::NodeDeleted => self.may_have_lost_a_node(client, session),
             // Another task of a cohort held it.
@@ -248,7 +252,7 @@ impl Checker {
         held: Option<u64>,
     ) {
         let is_true = match lost {
-            Lost::SessionEnded(_) => may_be_over(session),
+            Lost::SessionEnded(end) => may_have_ended(session, end),
             Lost::NodeDeleted => self.may_have_lost_a_node(client, session),
             Lost::LeaseRanOut => {
                 self.reasons.relied.get(&session.id()).is_none_or(|&until| self.now >= until)

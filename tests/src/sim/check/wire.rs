@@ -34,6 +34,8 @@ pub(super) struct Wires {
     disowned: BTreeSet<u32>,
     /// Paths of creates that must not be sent twice.
     sent_creates: BTreeSet<String>,
+    /// Clients that have written the beginning of a frame, and the end of none since; when others had last.
+    beginnings: BTreeMap<u32, Beginning>,
     /// When each client was throttled last.
     throttled: BTreeMap<u32, u64>,
     /// How much clients have asked for below paths that they use alone.
@@ -42,6 +44,15 @@ pub(super) struct Wires {
 
 /// Behind this number of a request a small one may follow: those between had their numbers, and were not sent.
 const XIDS_BEGIN_ANEW: i32 = i32::MAX - 1_000;
+
+/// The beginning of a frame that a client has written.
+#[derive(Clone, Copy)]
+enum Beginning {
+    /// Nothing has come behind it.
+    Alone,
+    /// The rest came then.
+    Ended(u64),
+}
 
 /// When something came to a client.
 #[derive(Default)]
@@ -130,6 +141,24 @@ impl Checker {
                 self.violated("S9", format!("the create of {path} was sent twice"));
             }
         }
+    }
+
+    pub(super) fn wrote(&mut self, client: u32, ends_frame: bool) {
+        if !ends_frame {
+            self.wires.beginnings.insert(client, Beginning::Alone);
+        } else if let Some(beginning) = self.wires.beginnings.get_mut(&client) {
+            if matches!(beginning, Beginning::Alone) {
+                *beginning = Beginning::Ended(self.now);
+            }
+        }
+    }
+
+    /// Whether a client may have written a part of a request since then, and no more of it.
+    pub(super) fn may_have_begun(&self, client: u32, since: u64) -> bool {
+        self.wires.beginnings.get(&client).is_some_and(|beginning| match beginning {
+            Beginning::Alone => true,
+            Beginning::Ended(at) => *at >= since,
+        })
     }
 
     /// Whether a request of a client may still be on its way that was throttled: the pause before it is sent again is

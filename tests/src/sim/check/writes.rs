@@ -50,8 +50,15 @@ impl Write {
 }
 
 impl Checker {
-    /// A client has learned the outcome of a create that no other client makes.
-    pub(crate) fn created(&mut self, client: u32, session: SessionId, path: &str, write: Write) {
+    /// A client has learned the outcome of a create that no other client makes, and that it asked for then.
+    pub(crate) fn created(
+        &mut self,
+        client: u32,
+        session: SessionId,
+        path: &str,
+        write: Write,
+        since: u64,
+    ) {
         self.count(match write {
             Write::Done(_) => "creates done",
             Write::Rejected => "creates rejected",
@@ -64,6 +71,12 @@ impl Checker {
         if let Write::NotApplied { unsent: true } = write {
             if self.was_sent(path) {
                 let text = format!("c{client} is told that {path} was not sent, and it was");
+                self.violated("S9", text);
+            }
+        }
+        if matches!(write, Write::InDoubt) && !self.was_sent(path) {
+            if !self.may_have_begun(client, since) {
+                let text = format!("c{client} is in doubt about {path}, and it was not sent");
                 self.violated("S9", text);
             }
         }

@@ -11,6 +11,9 @@ use crate::sim::check::{Kind, UNIQUE, Write};
 /// Nodes that all clients read and write.
 const REGISTERS: usize = 4;
 
+/// The length of what is long, in bytes.
+const LONG: usize = 20_000;
+
 fn register(number: usize) -> String {
     format!("/kv/r{number}")
 }
@@ -122,8 +125,12 @@ impl Nodes {
         format!("{}-{number:016x}", self.watcher.ctx.number).into_bytes()
     }
 
+    /// Some are long enough to be written in several pieces.
     async fn write(&mut self, number: usize, any_version: bool) -> Result<(), Over> {
-        let data = self.data();
+        let mut data = self.data();
+        if self.watcher.rng.one_in(40) {
+            data.resize(LONG, b'.');
+        }
         let path = register(number);
         let set = self.watcher.client.set(&path, &data);
         let set = if any_version { set } else { set.version(self.versions[number]) };
@@ -151,10 +158,11 @@ impl Nodes {
     async fn create_once(&mut self) -> Result<(), Over> {
         let data = self.data();
         let path = format!("{UNIQUE}{}", String::from_utf8_lossy(&data));
-        let created = self.watcher.client.create(&path, &data).await;
         let ctx = &self.watcher.ctx;
+        let since = ctx.now();
+        let created = self.watcher.client.create(&path, &data).await;
         let write = Write::of(&created, |created| created.stat.czxid);
-        ctx.check().created(ctx.number, self.session, &path, write);
+        ctx.check().created(ctx.number, self.session, &path, write, since);
         unless_over(created).map(drop)
     }
 
@@ -180,11 +188,13 @@ impl Nodes {
     fn move_servers(&mut self) -> Result<(), Over> {
         let Worker { ctx, client, rng, .. } = &mut *self.watcher;
         let servers = servers(ctx.options.members);
-        let mut servers: Vec<&str> = servers.split(',').collect();
+        let mut servers: Vec<(usize, &str)> = servers.split(',').enumerate().collect();
         rng.shuffle(&mut servers);
         servers.truncate(1 + rng.index(servers.len()));
         ctx.count("servers changed");
-        client.update_servers(&servers.join(",")).expect("they are servers");
+        let (members, names): (_, Vec<&str>) = servers.into_iter().unzip();
+        ctx.check().goes_to(ctx.number, members);
+        client.update_servers(&names.join(",")).expect("they are servers");
         Ok(())
     }
 

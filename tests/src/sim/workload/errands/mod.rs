@@ -84,7 +84,7 @@ impl Errands {
         if self.there.is_none() {
             return self.begin_anew().await;
         }
-        match self.worker.rng.below(23) {
+        match self.worker.rng.below(24) {
             0 => self.begin_anew().await,
             1..=5 => self.change().await,
             6 => self.make_sure().await,
@@ -98,6 +98,7 @@ impl Errands {
             18 => self.count().await,
             19..=20 => self.change_watched().await,
             21 => self.read_in_vain().await,
+            22 => self.read_again().await,
             _ => self.ask_the_server().await,
         }
     }

@@ -1,8 +1,8 @@
 //! Reads, which have to show what the model has.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
-use zk_client::{ReadResult, Rejection, Stat, WatchKind};
+use zk_client::{CallOptions, Cause, ReadError, ReadResult, Rejection, Retry, Stat, WatchKind};
 
 use super::{Errands, Over, View, lists};
 use crate::sim::patience::Patience;
@@ -114,6 +114,47 @@ impl Errands {
             drop(patience.wait(reads.next().expect("there are some")).await);
         };
         tokio::join!(biased; given_up, self.read()).1
+    }
+
+    /// A read that waits for no connection, and is tried again instead: neither more often nor less than was asked for.
+    pub(super) async fn read_again(&mut self) -> Result<(), Over> {
+        let (path, view) = (self.any(), self.view());
+        let absolute = view.path(&path);
+        let client = view.client.with(CallOptions::new().fail_fast());
+        self.is_patient = false;
+        let rng = &mut self.worker.rng;
+        let (most, pause) = (rng.within(1, 5) as u32, Duration::from_millis(rng.scaled(1, 2_000)));
+        let mut tried = 0;
+        let retry = Retry::new().attempts(most).pause(pause);
+        let read = retry.run(|| {
+            tried += 1;
+            client.get(&absolute)
+        });
+        let read = read.await;
+        let is_enough = match &read {
+            Ok(_) => tried <= most,
+            Err(
+                ReadError::Unavailable(
+                    Cause::Disconnected(_)
+                    | Cause::NotConnected
+                    | Cause::DeadlineExceeded
+                    | Cause::QueueFull
+                    | Cause::Throttled,
+                )
+                | ReadError::Rejected(Rejection::ReadOnly),
+            ) => tried == most,
+            Err(_) => tried <= most,
+        };
+        if !is_enough {
+            self.wrong("L4", format_args!("{tried} of {most} attempts: {read:?}"));
+        }
+        if tried > 1 {
+            self.worker.ctx.count("reads tried again");
+        }
+        if let Some(read) = self.unless_over(read)? {
+            self.data_of("a repeated read", &path, Ok((&read.0, &read.1)));
+        }
+        Ok(())
     }
 
     pub(super) async fn read_permissions(&mut self, view: &View, path: &str) -> Result<(), Over> {

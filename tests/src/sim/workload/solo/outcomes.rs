@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, fmt, pin::Pin, time::Duration};
 
-use zk_client::{Cause, ReadError, SessionState};
+use zk_client::{Cause, ReadError, SessionEnd, SessionState};
 use zk_locks::{AcquireError, CheckError, Contender, Lost, ReleaseError, Status};
 
 use super::{ASKED_MAX, Cut, FOR_EVER, Known, LOOK, SOON, Solo};
@@ -32,7 +32,7 @@ impl Solo {
     pub(super) fn read<T>(&self, outcome: Result<T, ReadError>) -> Known<T> {
         match outcome {
             Ok(read) => Ok(read),
-            Err(ReadError::Unavailable(Cause::SessionEnded(_))) => Err(Cut::Over),
+            Err(ReadError::Unavailable(Cause::SessionEnded(told))) => self.ended(told),
             Err(ReadError::Unavailable(_)) => Err(Cut::Failed),
             Err(error) => self.wrong("S5", format_args!("a read is refused: {error}")),
         }
@@ -42,14 +42,19 @@ impl Solo {
     pub(super) fn released(&self, outcome: Result<(), ReleaseError>) -> Known<()> {
         match outcome {
             Ok(()) => Ok(()),
-            Err(ReleaseError::SessionEnded(told)) => match self.worker.client.session().state() {
-                SessionState::Ended(end) if end != told => {
-                    self.wrong("E1", format_args!("is told {told}, and it is {end}"))
-                }
-                // The error may be here before the state is.
-                _ => Err(Cut::Over),
-            },
+            Err(ReleaseError::SessionEnded(told)) => self.ended(told),
             Err(_) => Err(Cut::Failed),
+        }
+    }
+
+    /// Something has failed with the session, which is said to have ended so.
+    pub(super) fn ended<T>(&self, told: SessionEnd) -> Known<T> {
+        match self.worker.client.session().state() {
+            SessionState::Ended(end) if end != told => {
+                self.wrong("E1", format_args!("is told {told}, and it is {end}"))
+            }
+            // The error may be here before the state is.
+            _ => Err(Cut::Over),
         }
     }
 

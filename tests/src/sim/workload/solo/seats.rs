@@ -1,6 +1,6 @@
 //! Nodes that are there once, or not at all, whatever becomes of replies and of those who wait for them.
 
-use zk_client::{CreateMode, OwnedNode, Rejection, Stat, WriteError};
+use zk_client::{Cause, CreateMode, OwnedNode, Rejection, Stat, WriteError};
 use zk_proto::path::join;
 use zk_testkit::real::Release;
 
@@ -19,7 +19,11 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
             match owned.pop() {
                 Some(node) if solo.worker.rng.one_in(2) => {
                     let path = node.path().to_owned();
-                    if node.delete().await.is_ok() {
+                    let deleted = node.delete().await;
+                    if let Some(end) = deleted.as_ref().err().and_then(WriteError::session_end) {
+                        return solo.ended(end);
+                    }
+                    if deleted.is_ok() {
                         let gone = !solo.worker.ctx.check().is_there(&path);
                         solo.expect("X3", gone, format_args!("{path} is there"))?;
                     }
@@ -64,7 +68,10 @@ async fn taken(solo: &mut Solo) -> Known<Option<OwnedNode>> {
             Ok(created.owned)
         }
         Err(WriteError::Rejected(Rejection::ReadOnly)) => Err(Cut::Failed),
-        Err(error) if error.session_end().is_some() => Err(Cut::Over),
+        Err(
+            WriteError::NotApplied(Cause::SessionEnded(end))
+            | WriteError::InDoubt { cause: Cause::SessionEnded(end), .. },
+        ) => solo.ended(end),
         Err(WriteError::NotApplied(why)) => {
             solo.read(solo.worker.client.resolve_in_doubt().await)?;
             let none = solo.came() == before;
