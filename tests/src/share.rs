@@ -1,7 +1,7 @@
 //! How much of what they could try the tests do that try everything.
 //!
-//! A run of `cargo test` tries a share, drawn by the commit, so that each commit tries another; with `ZK_TESTS=quarter` it
-//! tries a quarter, as `.ci/run` does, and with `ZK_TESTS=whole` all of it, as `.ci/nightly` does.
+//! A run of `cargo test` tries a share, drawn by the commit, so that each commit tries another; with `ZK_TESTS=whole` all of
+//! it, as `.ci/nightly` does.
 
 use std::env::{self, VarError};
 
@@ -9,7 +9,7 @@ use zk_testkit::sim::Rng;
 
 use crate::sim::commit;
 
-/// Of each so many in a row, one is in a share, unless the environment asks for more.
+/// Of each so many in a row, one is in a share.
 const ONE_IN: usize = 16;
 
 /// What is tried of a row of cases.
@@ -19,8 +19,6 @@ pub enum Share {
     Whole,
     /// One of each few.
     Part {
-        /// How few.
-        one_in: usize,
         /// Draws which.
         draw: Rng,
         /// How many there were.
@@ -34,27 +32,26 @@ impl Share {
     /// What the environment says is to be tried of these cases.
     ///
     /// # Panics
-    /// If `ZK_TESTS` is neither `whole` nor `quarter` nor `share`.
+    /// If `ZK_TESTS` is neither `whole` nor `share`.
     pub fn of(cases: &str) -> Self {
-        let one_in = match env::var("ZK_TESTS").as_deref() {
+        match env::var("ZK_TESTS").as_deref() {
             Ok("whole") => return Self::Whole,
-            Ok("quarter") => 4,
-            Ok("share") | Err(VarError::NotPresent) => ONE_IN,
-            other => panic!("ZK_TESTS must be `whole`, `quarter`, or `share`, not {other:?}"),
-        };
+            Ok("share") | Err(VarError::NotPresent) => {}
+            other => panic!("ZK_TESTS must be `whole` or `share`, not {other:?}"),
+        }
         let commit = commit();
-        println!("{cases}: one in {one_in}, drawn from {commit}; all of them with ZK_TESTS=whole");
+        println!("{cases}: one in {ONE_IN}, drawn from {commit}; all of them with ZK_TESTS=whole");
         let draw = Rng::new(hash(&commit) ^ hash(cases));
-        Self::Part { one_in, draw, seen: 0, chosen: 0 }
+        Self::Part { draw, seen: 0, chosen: 0 }
     }
 
     /// Whether the next case is tried.
     pub fn takes_next(&mut self) -> bool {
-        let Self::Part { one_in, draw, seen, chosen } = self else { return true };
-        if *seen % *one_in == 0 {
-            *chosen = draw.index(*one_in);
+        let Self::Part { draw, seen, chosen } = self else { return true };
+        if *seen % ONE_IN == 0 {
+            *chosen = draw.index(ONE_IN);
         }
-        let takes = *seen % *one_in == *chosen;
+        let takes = *seen % ONE_IN == *chosen;
         *seen += 1;
         takes
     }
@@ -63,7 +60,7 @@ impl Share {
     pub const fn at_least(&self, all: usize) -> usize {
         match self {
             Self::Whole => all,
-            Self::Part { one_in, .. } => all / *one_in,
+            Self::Part { .. } => all / ONE_IN,
         }
     }
 }
@@ -83,7 +80,7 @@ mod tests {
     const CASES: usize = 6_400;
 
     fn part(seed: u64) -> Share {
-        Share::Part { one_in: ONE_IN, draw: Rng::new(seed), seen: 0, chosen: 0 }
+        Share::Part { draw: Rng::new(seed), seen: 0, chosen: 0 }
     }
 
     fn taken(mut share: Share) -> Vec<usize> {

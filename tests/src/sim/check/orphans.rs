@@ -27,9 +27,9 @@ impl Checker {
 
     /// A client has left its session to the next one, and no recipe's node with it.
     pub(crate) fn check_left(&mut self, client: u32, session: SessionId) {
-        let is_left =
-            |(path, live): &(&Box<str>, &Live)| live.owner == session && guid(path).is_some();
-        let left: Vec<_> = self.history.live.iter().filter(is_left).map(|(path, _)| path).collect();
+        let nodes = self.history.live.iter().filter(|(_, live)| live.owner == session);
+        let left: Vec<_> =
+            nodes.map(|(path, _)| path).filter(|path| guid(path).is_some()).collect();
         if !left.is_empty() {
             let text = format!("c{client} leaves {session} with {left:?}");
             self.shown_wrong(client, "X3", text);

@@ -74,11 +74,10 @@ impl Checker {
                 self.violated("S9", text);
             }
         }
-        if matches!(write, Write::InDoubt) && !self.was_sent(path) {
-            if !self.may_have_begun(client, since) {
-                let text = format!("c{client} is in doubt about {path}, and it was not sent");
-                self.violated("S9", text);
-            }
+        let may_be_sent = self.was_sent(path) || self.may_have_begun(client, since);
+        if matches!(write, Write::InDoubt) && !may_be_sent {
+            let text = format!("c{client} is in doubt about {path}, and it was not sent");
+            self.violated("S9", text);
         }
         self.writes.creates.push((path.to_owned(), write));
     }
