@@ -82,6 +82,7 @@ scripts! {
     an_error_has_no_body
     event_is_delivered_before_later_replies
     old_server_lacks_persistent_watches
+    requests_do_not_put_off_the_ping_behind_what_is_owed
     unanswered_ping_ends_a_trickling_link
     other_session_id_means_expiry
     lost_link_leaves_no_bytes_for_the_next

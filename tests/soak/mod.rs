@@ -61,7 +61,7 @@ async fn client_writes_are_accounted_for() {
 /// The leases are what keeps them from it: by their connections alone they believe for too long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn severed_holders_do_not_believe_too_long() {
-    for lease in [By::Confirmed, By::Connection] {
+    let by = async |lease| {
         let options = severed::Options {
             holders: 12,
             rounds: 1,
@@ -76,5 +76,6 @@ async fn severed_holders_do_not_believe_too_long() {
         assert_clean(&report);
         let believed = report.count("holders that believed in them still");
         assert_eq!(believed == Some(0), lease != By::Connection, "{report}");
-    }
+    };
+    tokio::join!(by(By::Confirmed), by(By::Connection));
 }

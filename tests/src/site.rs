@@ -113,6 +113,9 @@ struct Secured {
 /// what never comes fails by its name.
 const TEST_TIME_MAX: Duration = Duration::from_secs(600);
 
+/// How many lines of its log are told.
+const LINES_TOLD: usize = 80;
+
 /// Runs a test once for each of these kinds, side by side. Each has a thread to itself, which is named after it.
 ///
 /// # Panics
@@ -145,12 +148,26 @@ fn on_each_with(
             let runtime = runtime().enable_all().build().unwrap();
             let thread = thread::Builder::new().name(kind.to_string());
             let run = move || {
+                let _said = WhatItSaid(kind);
                 let ended = runtime.block_on(async { timeout(TEST_TIME_MAX, test(kind)).await });
                 ended.expect("the test waits for what does not come");
             };
             thread.spawn_scoped(scope, run).unwrap();
         }
     });
+}
+
+/// Tells, when a test fails on a real server that it shares, what that has logged last: whatever it has done to a client
+/// is there.
+struct WhatItSaid(Kind);
+
+impl Drop for WhatItSaid {
+    fn drop(&mut self) {
+        let site = SHARED[self.0.index()].get().filter(|_| thread::panicking());
+        if let Some(Site { server: Backend::Real(server), .. }) = site {
+            eprintln!("the last lines of {}:\n{}", self.0, server.log_tail(LINES_TOLD));
+        }
+    }
 }
 
 impl Site {

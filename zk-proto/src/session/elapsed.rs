@@ -68,7 +68,10 @@ impl<R, W: Watcher> Session<R, W> {
     }
 
     pub(super) fn watch_silence(&mut self) {
-        self.timers.set(Timer::Ping, self.liveness.ping_due());
+        // Behind the close there are no pings.
+        let closes = self.in_flight.close_was_sent(u64::MAX);
+        let owed = self.in_flight.oldest_sent().filter(|_| !closes);
+        self.timers.set(Timer::Ping, self.liveness.ping_due(owed));
         self.timers.set(Timer::Silence, self.liveness.silence());
     }
 }

@@ -195,9 +195,19 @@ impl Liveness {
         self.timeout
     }
 
-    /// When the next ping is due: early enough for its answer to arrive before [`Liveness::silence`].
-    pub(crate) fn ping_due(&self) -> Time {
-        self.sent.after(self.ping_interval())
+    /// When the next ping is due: early enough for its answer to arrive before [`Liveness::silence`]. `owed` is when the
+    /// oldest unanswered request was sent: if nothing moves, others that are sent behind it do not put the ping off, since
+    /// only its answer is waited for no longer than that.
+    pub(crate) fn ping_due(&self, owed: Option<Time>) -> Time {
+        let interval = self.ping_interval();
+        let idle = self.sent.after(interval);
+        match owed {
+            Some(since) if !self.is_waiting() => {
+                let moved = self.moved.max(self.proof.unwrap_or(since));
+                idle.min(since.max(moved).after(interval))
+            }
+            _ => idle,
+        }
     }
 
     fn ping_interval(&self) -> Duration {
@@ -270,7 +280,7 @@ mod tests {
             let mut liveness = liveness(Duration::from_millis(timeout), Lease::Confirmed);
             liveness.sent(Time::ZERO);
             assert_eq!(
-                liveness.ping_due(),
+                liveness.ping_due(None),
                 Time::new(Duration::from_millis(interval)),
                 "{timeout}"
             );

@@ -47,7 +47,7 @@ impl Outbound {
     /// Whether there are several pieces.
     #[must_use]
     pub fn is_in_pieces(&self) -> bool {
-        !self.ahead.is_empty()
+        self.ahead.len() > usize::from(self.tail.is_empty())
     }
 
     /// The pieces, none of which is empty, in the order in which they are to be written.
