@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Seeds from which on a run has to have met everything.
-pub const SEEDS_FOR_ALL: u64 = 1000;
+pub const SEEDS_FOR_ALL: u64 = 500;
 
 /// How often each class of faults has to have hit a client by then.
 const HITS_MIN: u64 = 10;

@@ -15,7 +15,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Runs many seeds.
     ///
-    /// Exits with 1 if anything is violated, or if in 1000 seeds or more something never happened that
+    /// Exits with 1 if anything is violated, or if in 500 seeds or more something never happened that
     /// should have: each class of faults hits clients ten times, each way to fail is met. Failures are printed
     /// in full, with the faults that are enough for them.
     Run {
