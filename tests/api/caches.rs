@@ -118,6 +118,8 @@ async fn cache_outlives_its_session(server: &Place) {
     zk.create("/c/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
     let kept = Cache::subtree(&zk, "/c").start().unwrap();
     let cleared = Cache::subtree(&zk, "/c").clear_at_end().start().unwrap();
+    // Nothing has been asked yet.
+    assert_eq!(kept.state(), CacheState::Loading);
     kept.ready().await.unwrap();
     cleared.ready().await.unwrap();
     let (mut kept_events, mut cleared_events) = (kept.events(), cleared.events());

@@ -67,3 +67,16 @@ async fn watches_in_a_chroot_survive_a_restart(server: &Place) {
     root.delete("/a").await.unwrap();
     zk.get("/a").await.unwrap();
 }
+
+#[test_with(on_each_release)]
+async fn views_are_the_same_by_session_and_root(server: &Place) {
+    let (zk, other) = (client(server).await, client(server).await);
+    let below = zk.chrooted("/a").unwrap();
+    assert!(zk.is_same_view(&zk.clone()) && zk.is_same_view(&zk.patient()));
+    assert!(below.is_same_view(&zk.chrooted("/a").unwrap()));
+    assert!(!zk.is_same_view(&below) && !zk.is_same_view(&other));
+    assert!(!below.is_same_view(&below.chrooted("/a").unwrap()));
+    // Below the root that it has.
+    below.chrooted("/b").unwrap().create("/c", b"").parents().await.unwrap();
+    assert!(zk.exists("/a/b/c").await.unwrap().is_some());
+}

@@ -99,6 +99,26 @@ async fn single_node_behaves_like_several(server: &Place) {
     assert_eq!(followed.unwrap().0.len(), 1);
 }
 
+/// Whoever knows that parents are missing does not try without them.
+#[test_with(on_each_release)]
+async fn parents_are_created_first_if_they_are_known_to_be_missing(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    for (root, tries) in [("a", 2), ("b", 1)] {
+        let paths = ["x", "y"].map(|parent| format!("/{root}/{parent}/s-"));
+        let seat = |path| {
+            let seat = zk.create(path, b"").mode(CreateMode::EphemeralSequential);
+            seat.parents().protected()
+        };
+        let mark = proxy.mark();
+        let creates = zk.create_all_protected(paths.iter().map(|path| seat(path)));
+        let creates = if tries == 1 { creates.parents_first() } else { creates };
+        assert_eq!(creates.await.unwrap().unwrap().len(), 2);
+        let frames = proxy.frames_since(mark);
+        let multis = frames.iter().filter(|frame| frame.is_request(OpCode::MULTI)).count();
+        assert_eq!(multis, tries, "{frames}");
+    }
+}
+
 /// A retry asks for new names; none of the old nodes is left behind.
 #[test_with(on_each_release)]
 async fn node_deleted_in_doubt_fails_the_create(server: &Place) {

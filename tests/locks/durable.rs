@@ -39,6 +39,27 @@ async fn clones_of_one_lock_exclude_each_other(setup: Setup) {
     emptied(&setup.outsider, &grants(&path)).await;
 }
 
+/// What one owner holds is taken for another, and goes on for the one that holds it.
+#[test_with(on_each_release)]
+async fn lock_can_be_asked_for_in_another_owners_name(setup: Setup) {
+    let path = setup.existing("owners").await;
+    let lock = of(&setup.outsider, &path, "ann");
+    let other = lock.clone().owned_by("bob");
+    let guard = within(lock.acquire()).await.unwrap();
+    assert!(within(other.try_acquire()).await.unwrap().is_none());
+    let first = guard.token();
+    drop(guard);
+    assert!(within(other.try_acquire()).await.unwrap().is_none());
+    // Another process of hers.
+    let again = within(of(&setup.outsider, &path, "ann").acquire()).await.unwrap();
+    assert!(again.token() > first);
+    assert_eq!(other.holder().await.unwrap().unwrap().owner, "ann");
+    within(again.release()).await.unwrap();
+    let guard = within(other.acquire()).await.unwrap();
+    assert_eq!(other.holder().await.unwrap().unwrap().owner, "bob");
+    within(guard.release()).await.unwrap();
+}
+
 /// Without a lease it is held until an operator evicts it.
 #[test_with(on_each_release_threaded)]
 async fn without_lease_only_eviction_frees_a_lock(setup: Setup) {

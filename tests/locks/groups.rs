@@ -1,12 +1,14 @@
 //! Group members, and nodes that come back.
 
+use std::time::Duration;
+
 use tokio::sync::watch;
-use zk_client::CreateMode;
+use zk_client::{ConnectError, CreateMode};
 use zk_locks::{Group, GroupMember, Layout, Lost, NodeState, PersistentNode};
 use zk_proto::OpCode;
 use zk_tests::test_with;
 
-use crate::locks::support::{Setup, joined, on_each_release, ops, within};
+use crate::locks::support::{Setup, joined, on_each_release, ops, options_for, within};
 
 fn data(members: &[GroupMember]) -> Vec<&[u8]> {
     members.iter().map(|member| &*member.data).collect()
@@ -79,6 +81,27 @@ async fn taken_path_is_waited_for(setup: Setup) {
     assert_ne!(owner, by);
     within(node.close()).await;
     assert_eq!(until(&mut states, |state| *state == NodeState::Closed).await, NodeState::Closed);
+}
+
+/// Its servers have gone for longer than a session lasts, and are tried again.
+#[test_with(on_each_release)]
+async fn node_without_a_session_tells_why_it_has_none(setup: Setup) {
+    let (path, proxy) = (setup.path("away"), setup.proxy().await);
+    let options = options_for(&proxy).session_timeout(Duration::from_secs(1));
+    let options = options.connect_deadline(Some(Duration::from_secs(2)));
+    let node = PersistentNode::start(options, &path, b"back").await.unwrap();
+    within(node.present()).await;
+    let mut states = node.subscribe();
+    proxy.refuse_connections().await;
+    proxy.cut_all();
+    let state = until(&mut states, |state| matches!(state, NodeState::Unconnected(_))).await;
+    let NodeState::Unconnected(why) = state else { panic!("{state:?}") };
+    assert!(matches!(why, ConnectError::TimedOut { last: Some(_) }), "{why:?}");
+    assert_eq!(setup.outsider.exists(&path).await.unwrap(), None);
+    proxy.accept_connections().await;
+    within(node.present()).await;
+    assert_eq!(&*setup.outsider.get(&path).await.unwrap().0, b"back");
+    within(node.close()).await;
 }
 
 #[test_with(on_each_release)]

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use zk_client::Id;
+use zk_client::{Id, Session, SessionId};
 use zk_locks::{
     AclList, AcquireError, Grant, Lock, LockObserver, Lost, Metrics, Perms, Rejection, RwLock,
 };
@@ -31,6 +31,9 @@ async fn metrics_count_grants_waits_and_losses(setup: Setup) {
     drop(second);
     assert_eq!((metrics.grants(), metrics.given_up(), metrics.losses()), (2, 1, 1));
     assert_eq!((metrics.waits().count(), metrics.holds().count()), (2, 2));
+    let buckets: Vec<_> = metrics.waits().buckets().collect();
+    assert_eq!(buckets.iter().map(|(_, count)| count).sum::<u64>(), 2);
+    assert!(buckets.windows(2).all(|pair| pair[1].0.is_none_or(|limit| pair[0].0 < Some(limit))));
     assert_eq!(metrics.queue_length(), 1);
 }
 
@@ -180,4 +183,26 @@ async fn guarded_transaction_fails_after_a_loss(setup: Setup) {
     let refused = guard.transaction().set(&data, b"two").await.unwrap().unwrap_err();
     assert_eq!((refused.index, refused.rejection), (0, Rejection::NoNode));
     assert_eq!(&*setup.outsider.get(&data).await.unwrap().0, b"one");
+}
+
+/// Who is told about a lock, and of which session.
+#[derive(Default)]
+struct Attached(Mutex<Vec<SessionId>>);
+
+impl LockObserver for Attached {
+    fn attached(&self, session: &Session) {
+        self.0.lock().unwrap().push(session.id());
+    }
+}
+
+#[test_with(on_each_release)]
+async fn observer_learns_each_recipes_session(setup: Setup) {
+    let (path, zk) = (setup.path("attached"), setup.client().await);
+    let attached = Arc::new(Attached::default());
+    for client in [&setup.outsider, &zk] {
+        drop(Lock::builder(client, &path).observer(attached.clone()).build());
+        drop(RwLock::builder(client, &path).observer(attached.clone()).build());
+    }
+    let [one, other] = [&setup.outsider, &zk].map(|client| client.session().id());
+    assert_eq!(*attached.0.lock().unwrap(), [one, one, other, other]);
 }

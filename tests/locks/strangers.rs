@@ -1,7 +1,7 @@
 //! Nodes under a lock's path that are not ours: other implementations', and those of none.
 
 use zk_client::CreateMode;
-use zk_locks::{Kind, Lock};
+use zk_locks::{Client, Kind, Layout, Lock, Names};
 use zk_tests::test_with;
 
 use crate::locks::support::{Setup, Waiter, emptied, on_each_release, within};
@@ -86,5 +86,30 @@ async fn foreign_readers_and_writers_are_awaited(setup: Setup) {
         setup.outsider.delete(&ahead).await.unwrap();
         within(waiter.outcome().await.unwrap().release()).await.unwrap();
     }
+    emptied(&setup.outsider, &path).await;
+}
+
+/// The id of an attempt is in front of the description then.
+#[test_with(on_each_release)]
+async fn names_without_ids_are_told_apart_by_their_data(setup: Setup) {
+    let path = setup.existing("bare").await;
+    let names = Names::new("turn-").without_id();
+    let of = |zk: &Client| {
+        let builder = Lock::builder(zk, &path).layout(Layout::Custom(names));
+        builder.description("ours").build()
+    };
+    let zk = setup.client().await;
+    let (lock, other) = (of(&setup.outsider), of(&zk));
+    let first = within(lock.acquire()).await.unwrap();
+    assert_eq!(first.path(), format!("{path}/turn-0000000000"));
+    let (data, _) = setup.outsider.get(first.path()).await.unwrap();
+    let text = String::from_utf8(data.to_vec()).unwrap();
+    let (id, description) = text.split_once(' ').unwrap();
+    assert_eq!((id.len(), description), (36, "ours"));
+    let mut second = within(other.enqueue()).await.unwrap();
+    assert!(within(lock.try_acquire()).await.unwrap().is_none());
+    within(first.release()).await.unwrap();
+    let second = within(second.wait()).await.unwrap();
+    within(second.release()).await.unwrap();
     emptied(&setup.outsider, &path).await;
 }

@@ -225,6 +225,24 @@ async fn obsolete_tls_versions_are_refused() {
     serving.abort();
 }
 
+/// Such as a web server that is asked on the wrong port.
+#[tokio::test]
+async fn port_that_speaks_something_else_is_named() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+            // Until the client has said why it goes.
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+        }
+    });
+    let found = fault(connect("localhost", addr, trusting(&Authority::new("ours"))).await);
+    assert_eq!(found, TlsFault::NotSpoken);
+    serving.abort();
+}
+
 #[tokio::test]
 async fn client_certificate_is_no_server_identity() {
     let ours = Authority::new("ours");
@@ -241,6 +259,14 @@ async fn unrevoked_certificate_passes_with_a_crl() {
     let shown = Shown::start(None, &good, ClientAuth::None).await;
     let tls = trusting(&ours).revoked_pem(ours.revoke(&[&bad]));
     connect("localhost", shown.addr(), tls).await.unwrap();
+
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let from_file = trusting(&ours).revoked_file(file.path());
+    std::fs::write(file.path(), ours.revoke(&[&bad])).unwrap();
+    connect("localhost", shown.addr(), from_file.clone()).await.unwrap();
+    std::fs::write(file.path(), ours.revoke(&[&good])).unwrap();
+    let found = fault(connect("localhost", shown.addr(), from_file).await);
+    assert_eq!(found, TlsFault::Revoked);
 }
 
 /// In TLS 1.3 the refusal comes behind the handshake, and can be overtaken by the end of the connection. What it never

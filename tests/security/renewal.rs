@@ -1,9 +1,13 @@
 //! Certificates that change while clients live.
 
-use std::fs;
+use std::{fs, sync::Arc};
 
 use zk_client::{
     ConnectError, ConnectOptions, LinkError, TlsConnect, TlsError, TlsFault, TlsOptions,
+    rustls::{
+        ClientConfig, RootCertStore,
+        crypto::{CryptoProvider, ring},
+    },
 };
 use zk_testkit::{
     TestServer,
@@ -73,6 +77,14 @@ fn unusable_options_fail_before_connecting() {
     assert!(matches!(refusal(no_key), TlsError::Lacking { what: "a private key", .. }));
     let not_its_key = trusting().identity_pem(one.chain.clone(), other.key);
     assert!(matches!(refusal(not_its_key), TlsError::Unusable(_)));
+    let nothing = CryptoProvider { cipher_suites: Vec::new(), ..ring::default_provider() };
+    let no_cipher = trusting().provider(Arc::new(nothing));
+    assert!(matches!(refusal(no_cipher), TlsError::Unusable(_)));
+    let own = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let own = own.with_safe_default_protocol_versions().unwrap();
+    let own = own.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+    let reloaded = TlsConnect::with_config(Arc::new(own)).reload();
+    assert!(matches!(reloaded, Err(TlsError::NothingToReload)), "{reloaded:?}");
     let shown = format!("{:?}", trusting().identity_pem(one.chain, one.key.clone()));
     assert!(!shown.contains(one.key.lines().nth(1).unwrap()), "{shown}");
 }

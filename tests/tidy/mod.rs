@@ -8,6 +8,7 @@ use std::{
 mod floors;
 mod imports;
 mod messages;
+mod met;
 mod pages;
 mod published;
 mod simulated;

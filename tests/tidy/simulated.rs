@@ -9,7 +9,7 @@ const OF_TRAITS: [&str; 8] =
     ["clone", "deref", "drop", "fmt", "from", "into_future", "poll", "poll_next"];
 
 /// The functions of our own types in a list of public items.
-fn public(list: &str) -> impl Iterator<Item = &str> {
+pub(super) fn public(list: &str) -> impl Iterator<Item = &str> {
     let functions = list.lines().filter(|line| line.starts_with("pub ")).filter_map(|line| {
         let (_, path) = line.split_once("fn zk_")?;
         path.split('(').next()
@@ -24,7 +24,7 @@ fn public(list: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The words of a source, without its comments and strings.
-fn words(source: &str) -> BTreeSet<&str> {
+pub(super) fn words(source: &str) -> BTreeSet<&str> {
     let code = source.lines().filter_map(|line| line.split("//").next());
     let code = code.flat_map(|line| line.split('"').step_by(2));
     code.flat_map(|code| code.split(|c: char| !(c.is_alphanumeric() || c == '_'))).collect()

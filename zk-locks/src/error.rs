@@ -294,3 +294,40 @@ impl From<Interruption<Self>> for Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever `?` meets in a function that takes locks and sends requests stays what it was.
+    #[test]
+    fn errors_keep_their_kind() {
+        let end = SessionEnd::Expired;
+        let of_the_client: [Error; 5] = [
+            end.into(),
+            Cause::SessionEnded(end).into(),
+            ReadError::Unavailable(Cause::SessionEnded(end)).into(),
+            WriteError::NotApplied(Cause::SessionEnded(end)).into(),
+            ConnectError::SessionEnded(end).into(),
+        ];
+        for error in of_the_client {
+            assert!(matches!(error, Error::Client(_)), "{error:?}");
+            assert_eq!(error.session_end(), Some(end), "{error:?}");
+        }
+        let of_locks: [Error; 4] = [
+            AcquireError::SessionEnded(end).into(),
+            Lost::SessionEnded(end).into(),
+            CheckError::Lost(Lost::SessionEnded(end)).into(),
+            ReleaseError::SessionEnded(end).into(),
+        ];
+        assert!(of_locks.iter().all(|error| error.session_end() == Some(end)), "{of_locks:?}");
+        assert!(
+            matches!(
+                of_locks,
+                [Error::Acquire(_), Error::Lost(_), Error::Check(_), Error::Release(_)]
+            ),
+            "{of_locks:?}"
+        );
+        assert_eq!(Error::from(AcquireError::TimedOut).session_end(), None);
+    }
+}

@@ -99,3 +99,26 @@ impl fmt::Debug for FencingToken {
         write!(f, "FencingToken({self})")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_compare_as_the_token_does() {
+        let token = |czxid, local| FencingToken { czxid: Zxid(czxid), local };
+        let tokens = [
+            token(0, 0),
+            token(0, 1),
+            token(1, 0),
+            token(1, 255),
+            token(1, 256),
+            token(1, u32::MAX),
+            token(2, 0),
+            token(1 << 32, 7),
+            token(i64::MAX, u32::MAX),
+        ];
+        assert!(tokens.is_sorted() && tokens.map(FencingToken::to_bytes).is_sorted());
+        assert_eq!(token(0x0102, 3).to_bytes(), [0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 3]);
+    }
+}

@@ -230,3 +230,30 @@ impl Cause {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejections_are_the_codes_that_they_name() {
+        for (rejection, code) in [
+            (Rejection::NoNode, -101),
+            (Rejection::NoAuth, -102),
+            (Rejection::BadVersion, -103),
+            (Rejection::NoChildrenForEphemerals, -108),
+            (Rejection::NodeExists, -110),
+            (Rejection::NotEmpty, -111),
+            (Rejection::InvalidAcl, -114),
+            (Rejection::ReadOnly, -119),
+            (Rejection::EphemeralOnLocalSession, -120),
+            (Rejection::QuotaExceeded, -125),
+            (Rejection::Unimplemented, -6),
+            (Rejection::BadArguments, -8),
+            (Rejection::Other(ErrorCode(-1)), -1),
+            (Rejection::Other(ErrorCode(-4242)), -4242),
+        ] {
+            assert_eq!((rejection.code(), ErrorCode(code).into()), (ErrorCode(code), rejection));
+        }
+    }
+}

@@ -195,3 +195,38 @@ impl SaslFault {
         matches!(self, Self::Refused | Self::Unavailable)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use zk_proto::frame::FrameError;
+
+    use super::*;
+
+    #[test]
+    fn every_fault_of_the_session_keeps_its_words() {
+        use session::LinkError as Told;
+        let frame = FrameError { len: -1, len_max: 8 };
+        for told in [
+            Told::Refused,
+            Told::Reset,
+            Told::Closed,
+            Told::TimedOut,
+            Told::NotServed,
+            Told::Protocol("a reply that was not due".to_owned()),
+            Told::Moved,
+            Told::Unrestored(ErrorCode::NO_AUTH),
+            Told::Superseded,
+            Told::Rebalanced,
+            Told::Driver(DriverFault::new(LinkError::NotServed)),
+        ] {
+            let words = told.to_string();
+            assert_eq!(LinkError::from(told).to_string(), words);
+        }
+        let words = frame.to_string();
+        assert_eq!(LinkError::from(Told::Frame(frame)), LinkError::Protocol(words));
+        let alert = FrameError { len: TLS_ALERT << 16, len_max: 8 };
+        assert_eq!(LinkError::from(Told::Frame(alert)), LinkError::Tls(TlsFault::Required));
+        assert_eq!(LinkError::from(Told::SaslRefused), LinkError::Sasl(SaslFault::Refused));
+        assert_eq!(LinkError::from(Told::SaslEndless(9)), LinkError::Sasl(SaslFault::Endless(9)));
+    }
+}
