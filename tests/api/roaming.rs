@@ -138,6 +138,10 @@ async fn changes_are_counted_and_reported(server: &Place) {
     assert_eq!((stats.connects, stats.disconnects), (1 + twice, twice));
     assert_eq!((stats.watch_events, stats.lagged), (1, 0));
     assert_eq!(stats.latency().count(), stats.answered);
+    while zk.stats().in_flight > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(zk.stats().in_flight_bytes, 0, "nothing is under way");
     assert!(stats.latency().quantile(1.0).is_some());
     let other = server.options().connect().await.unwrap();
     assert_eq!(other.stats().answered, 0, "of each session its own");

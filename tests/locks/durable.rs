@@ -5,6 +5,7 @@ use std::time::Duration;
 use zk_client::{AclList, CreateMode, Id, Perms, Rejection};
 use zk_locks::{AcquireError, Client, DurableLock};
 use zk_proto::OpCode;
+use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
 use crate::locks::support::{
@@ -57,6 +58,37 @@ async fn lock_can_be_asked_for_in_another_owners_name(setup: Setup) {
     within(again.release()).await.unwrap();
     let guard = within(other.acquire()).await.unwrap();
     assert_eq!(other.holder().await.unwrap().unwrap().owner, "bob");
+    within(guard.release()).await.unwrap();
+}
+
+/// A transaction that fails since something has changed is tried again, with the place that it had.
+#[test_with(on_each_release)]
+async fn attempt_that_meets_a_change_looks_again(setup: Setup) {
+    let path = setup.existing("changing").await;
+    let (proxy, zk) = setup.proxied().await;
+    let lock = of(&zk, &path, "job");
+    within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
+    let taking = proxy.on(Match::request(OpCode::MULTI).once()).hold();
+    let attempt = tokio::spawn(async move { lock.try_acquire().await });
+    within(taking.fired()).await;
+    setup.outsider.set(&grants(&path), b"").await.unwrap();
+    taking.release();
+    let guard = within(attempt).await.unwrap().unwrap().expect("nobody else has it");
+    within(guard.release()).await.unwrap();
+    emptied(&setup.outsider, &grants(&path)).await;
+    emptied(&setup.outsider, &format!("{path}/locks")).await;
+}
+
+/// Others count from the transaction that made it.
+#[test_with(on_each_release)]
+async fn lease_counts_from_before_the_grant_was_asked_for(setup: Setup) {
+    let path = setup.existing("late").await;
+    let (proxy, zk) = setup.proxied().await;
+    let late = Duration::from_millis(300);
+    let _slow = proxy.on(Match::reply(OpCode::MULTI).once()).delay(late);
+    let guard = within(of(&zk, &path, "job").acquire()).await.unwrap();
+    let left = guard.lease_left();
+    assert!(left <= LONG - late, "{left:?} of {LONG:?}");
     within(guard.release()).await.unwrap();
 }
 

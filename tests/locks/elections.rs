@@ -4,7 +4,7 @@ use std::{ops::Deref, time::Duration};
 
 use zk_client::CreateMode;
 use zk_locks::{
-    AcquireError, CheckError, Client, Election, Kind, LatchState, Layout, LeaderLatch, Lost,
+    AcquireError, CheckError, Client, Election, Kind, LatchState, Layout, LeaderLatch, Lost, Status,
 };
 use zk_testkit::proxy::{Match, Proxy};
 use zk_tests::test_with;
@@ -71,6 +71,8 @@ async fn leader_without_node_cannot_proclaim(setup: Setup) {
     outsider.delete(leadership.path()).await.unwrap();
     let refused = leadership.proclaim(b"b").await.unwrap_err();
     assert_eq!(refused, CheckError::Lost(Lost::NodeDeleted));
+    // It is known from then on, whether the node was watched by then or not.
+    assert_eq!(leadership.status(), Status::Lost(Lost::NodeDeleted));
     assert_eq!(leadership.proclaim(b"b").await, Err(CheckError::Lost(Lost::NodeDeleted)));
     emptied(&outsider, &path).await;
 }
