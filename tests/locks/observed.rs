@@ -2,12 +2,13 @@
 
 use std::{
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use zk_client::{Id, Session, SessionId};
 use zk_locks::{
-    AclList, AcquireError, Grant, Lock, LockObserver, Lost, Metrics, Perms, Rejection, RwLock,
+    AclList, AcquireError, CohortLock, Grant, Lock, LockObserver, Lost, Metrics, Perms, Rejection,
+    RwLock,
 };
 use zk_tests::test_with;
 
@@ -205,4 +206,34 @@ async fn observer_learns_each_recipes_session(setup: Setup) {
     }
     let [one, other] = [&setup.outsider, &zk].map(|client| client.session().id());
     assert_eq!(*attached.0.lock().unwrap(), [one, one, other, other]);
+}
+
+/// How long each grant was waited for.
+#[derive(Default)]
+struct Waits(Mutex<Vec<Duration>>);
+
+impl LockObserver for Waits {
+    fn granted(&self, grant: &Grant<'_>) {
+        self.0.lock().unwrap().push(grant.waited);
+    }
+}
+
+/// Not with the turn of its cohort.
+#[test_with(on_each_release)]
+async fn section_waits_from_its_own_request_on(setup: Setup) {
+    let path = setup.existing("sections").await;
+    let waits = Arc::new(Waits::default());
+    let lock = CohortLock::builder(&setup.outsider, &path).linger(Duration::from_secs(3600));
+    let lock = lock.observer(waits.clone()).build();
+    let began = Instant::now();
+    drop(within(lock.acquire()).await.unwrap());
+    while began.elapsed() < Duration::from_millis(200) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let asked = Instant::now();
+    let section = within(lock.acquire()).await.unwrap();
+    let took = asked.elapsed();
+    let waits = waits.0.lock().unwrap().clone();
+    assert!(waits.len() == 2 && waits[1] <= took, "{waits:?} of {took:?}");
+    drop(section);
 }
