@@ -91,7 +91,7 @@ async fn taken_path_is_waited_for(setup: Setup) {
 async fn node_without_a_session_tells_why_it_has_none(setup: Setup) {
     let (path, proxy) = (setup.path("away"), setup.proxy().await);
     let options = options_for(&proxy).session_timeout(Duration::from_secs(1));
-    let options = options.connect_deadline(Some(Duration::from_secs(2)));
+    let options = options.connect_deadline(Some(Duration::from_secs(5)));
     let node = PersistentNode::start(options, &path, b"back").await.unwrap();
     within(node.present()).await;
     let mut states = node.subscribe();
