@@ -9,13 +9,14 @@ use zk_client::{
     Cache, CacheEvent, CacheState, CachedNode, Client, CreateMode, ReadError, Rejection,
     SessionEnd, Zxid,
 };
+use zk_testkit::proxy::Match;
 use zk_tests::{
     feature::Feature,
     patience::{LIMIT, within},
     test_with,
 };
 
-use crate::api::{Place, client, on_each_release};
+use crate::api::{Place, behind_proxy, client, on_each_release};
 
 /// What tells one state of a node from another, by path.
 pub(crate) type Nodes = BTreeMap<String, (Vec<u8>, Zxid, Zxid)>;
@@ -149,6 +150,27 @@ async fn cache_outlives_its_session(server: &Place) {
     }
     let of_root = |event: &&CacheEvent| matches!(event, CacheEvent::Changed { new, .. } if &*new.path == "/c" && new.data == "new");
     assert_eq!(seen.iter().filter(of_root).count(), 1, "{seen:?}");
+}
+
+/// What it was reading stays as it was known.
+#[test_with(on_each_release)]
+async fn session_that_is_closed_in_a_read_takes_nothing_away(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let other = client(server).await;
+    other.create("/c", b"old").await.unwrap();
+    other.create("/c/x", b"old").await.unwrap();
+    let cache = Cache::subtree(&zk, "/c").start().unwrap();
+    within(cache.ready()).await.unwrap();
+    let (known, mut events) = (seen(cache.nodes()), cache.events());
+    let reads = proxy.on(Match::requests()).hold();
+    other.set("/c/x", b"new").await.unwrap();
+    within(reads.fired()).await;
+    // Nothing is confirmed any more.
+    let _ = within(zk.close()).await;
+    let ended = CacheEvent::Ended(SessionEnd::Closed);
+    assert_eq!(within(events.next()).await, Some(ended));
+    let state = CacheState::Ended(SessionEnd::Closed);
+    assert_eq!((seen(cache.nodes()), cache.state()), (known, state));
 }
 
 #[test_with(on_each_release)]
