@@ -36,6 +36,9 @@ async fn write_whose_answer_is_lost_is_in_doubt(server: &Place) {
         [OpCode::SET_DATA, OpCode::SET_ACL, OpCode::MULTI, server.create_op(), OpCode::DELETE];
     for op in writes {
         for with_version in [false, true] {
+            if op == OpCode::DELETE {
+                zk.create("/b", b"").await.unwrap();
+            }
             let lost = proxy.on(Match::reply(op).once()).reset();
             let (_, stat) = zk.get("/a").await.unwrap();
             let outcome = match op {
@@ -58,16 +61,8 @@ async fn write_whose_answer_is_lost_is_in_doubt(server: &Place) {
             };
             assert_eq!(told, op);
             zk.resolve_in_doubt().await.unwrap();
-            // Something to delete, and nothing to create.
-            let there = zk.exists("/b").await.unwrap().is_some();
-            match op {
-                OpCode::MULTI | OpCode::DELETE if !there => {
-                    drop(zk.create("/b", b"").await.unwrap())
-                }
-                _ if there && op != OpCode::DELETE && op != OpCode::MULTI => {
-                    zk.delete("/b").await.unwrap();
-                }
-                _ => {}
+            if op == server.create_op() {
+                zk.delete("/b").await.unwrap();
             }
         }
     }

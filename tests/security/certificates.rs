@@ -208,39 +208,34 @@ fn old_hello() -> Vec<u8> {
     [&[22, 3, 2, 0, len + 4][..], &[2, 0, 0, len], &hello].concat()
 }
 
-#[tokio::test]
-async fn obsolete_tls_versions_are_refused() {
+/// Why nothing comes of a port that says this to everybody.
+async fn fault_of_saying(words: Vec<u8>) -> TlsFault {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let addr = listener.local_addr().unwrap();
     let serving = tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            stream.write_all(&old_hello()).await.unwrap();
+            stream.write_all(&words).await.unwrap();
             // Until the client has said why it goes.
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
     });
     let found = fault(connect("localhost", addr, trusting(&Authority::new("ours"))).await);
-    assert!(matches!(found, TlsFault::Incompatible(_)), "{found:?}");
     serving.abort();
+    found
+}
+
+#[tokio::test]
+async fn obsolete_tls_versions_are_refused() {
+    let found = fault_of_saying(old_hello()).await;
+    assert!(matches!(found, TlsFault::Incompatible(_)), "{found:?}");
 }
 
 /// Such as a web server that is asked on the wrong port.
 #[tokio::test]
 async fn port_that_speaks_something_else_is_named() {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let addr = listener.local_addr().unwrap();
-    let serving = tokio::spawn(async move {
-        loop {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
-            // Until the client has said why it goes.
-            let _ = stream.read_to_end(&mut Vec::new()).await;
-        }
-    });
-    let found = fault(connect("localhost", addr, trusting(&Authority::new("ours"))).await);
+    let found = fault_of_saying(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).await;
     assert_eq!(found, TlsFault::NotSpoken);
-    serving.abort();
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::{
     future::poll_fn,
-    io,
+    io::{self, IoSlice},
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
@@ -94,6 +94,20 @@ impl AsyncWrite for SimStream {
             state.written(self.link, &buf[..taken]);
         }
         Poll::Ready(taken)
+    }
+
+    /// As a socket does: of all pieces, as much as there is room for.
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let pieces: Vec<&[u8]> = pieces.iter().map(|piece| &**piece).collect();
+        self.poll_write(cx, &pieces.concat())
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
