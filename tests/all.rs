@@ -16,4 +16,5 @@ mod security;
 mod session;
 mod sim;
 mod soak;
+mod stages;
 mod tidy;

@@ -1,6 +1,6 @@
 //! A place in a queue, kept between waits.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use zk_client::{ReadError, Rejection};
 
@@ -31,7 +31,6 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 #[must_use = "dropping it leaves the queue"]
 pub struct Ticket<G = Guard> {
     wait_queue: Arc<WaitQueue>,
@@ -39,6 +38,12 @@ pub struct Ticket<G = Guard> {
     position: Option<Position>,
     /// The lock's own kind of guard.
     guard: fn(Guard, &Arc<WaitQueue>) -> G,
+}
+
+impl<G> fmt::Debug for Ticket<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket").field("path", &self.path()).field("ahead", &self.ahead()).finish()
+    }
 }
 
 /// Takes the lock only if that needs no wait: looks first.

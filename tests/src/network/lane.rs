@@ -1,11 +1,11 @@
 //! One connection: frames up, frames down.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf},
-    sync::{mpsc, watch},
+    sync::mpsc,
     task::AbortHandle,
     time::{Instant, sleep_until},
 };
@@ -17,7 +17,7 @@ use zk_proto::{
 use zk_testkit::server::Conn;
 
 use super::{
-    Disposition, LATENCY, Name, Network, State,
+    Disposition, Held, LATENCY, Name, Network, State,
     disposition::{framed, refusal, stand_in},
     pass,
 };
@@ -42,7 +42,7 @@ impl Lane {
         network: &Network,
         name: Name,
         conn: Conn,
-        held: watch::Receiver<Vec<Name>>,
+        held: Arc<Held>,
     ) -> (Self, DuplexStream) {
         let (client, server) = tokio::io::duplex(64 << 10);
         let (reader, writer) = tokio::io::split(server);
@@ -51,6 +51,8 @@ impl Lane {
         let pump_down = pump_down(name, frames, writer, held);
         let pump = tokio::spawn(async move {
             tokio::select! {
+                // Everything here happens in the same order each time.
+                biased;
                 () = pump_up => {}
                 () = pump_down => {}
             }
@@ -149,13 +151,13 @@ async fn pump_up(
     name: Name,
     conn: Conn,
     mut reader: ReadHalf<DuplexStream>,
-    mut held: watch::Receiver<Vec<Name>>,
+    held: Arc<Held>,
 ) {
     let mut buffer = [0; 4096];
     loop {
         let len = reader.read(&mut buffer).await.unwrap_or(0);
         pass(LATENCY).await;
-        let _ = held.wait_for(|held| !held.contains(&name)).await;
+        held.passes(name).await;
         let now = network.now();
         let mut state = network.state();
         if len == 0 {
@@ -175,11 +177,11 @@ async fn pump_down(
     name: Name,
     mut frames: mpsc::UnboundedReceiver<(Instant, Bytes)>,
     mut writer: WriteHalf<DuplexStream>,
-    mut held: watch::Receiver<Vec<Name>>,
+    held: Arc<Held>,
 ) {
     while let Some((not_before, frame)) = frames.recv().await {
         sleep_until(not_before).await;
-        let _ = held.wait_for(|held| !held.contains(&name)).await;
+        held.passes(name).await;
         if writer.write_all(&frame).await.is_err() {
             return;
         }

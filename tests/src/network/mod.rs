@@ -18,7 +18,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{Notify, watch},
+    sync::Notify,
     time::{Instant, sleep_until},
 };
 use zk_client::{BoxFuture, Connect, OpCode, SessionId, Transport};
@@ -59,8 +59,34 @@ struct State {
     /// Clients that cannot connect, and until when if that will end by itself.
     refused: BTreeMap<Name, Option<Instant>>,
     /// Whose bytes stay where they are.
-    held: watch::Sender<Vec<Name>>,
+    held: Arc<Held>,
     director: Option<Director>,
+}
+
+/// Whose bytes stay where they are. Those who wait for an end of that go on in the order in which they came, each time.
+#[derive(Default)]
+struct Held {
+    names: Mutex<Vec<Name>>,
+    released: Notify,
+}
+
+impl Held {
+    fn names(&self) -> MutexGuard<'_, Vec<Name>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn release(&self) {
+        self.names().clear();
+        self.released.notify_waiters();
+    }
+
+    /// Waits for as long as `name` is held.
+    async fn passes(&self, name: Name) {
+        while self.names().contains(&name) {
+            // Only this thread could release it in between.
+            self.released.notified().await;
+        }
+    }
 }
 
 impl Network {
@@ -71,7 +97,7 @@ impl Network {
             ensemble: Ensemble::new(config),
             lanes: BTreeMap::new(),
             refused: BTreeMap::new(),
-            held: watch::Sender::new(Vec::new()),
+            held: Arc::default(),
             director: None,
         };
         let shared =
@@ -106,14 +132,14 @@ impl Network {
 
     /// Lets nothing through for `name`, in either direction.
     pub fn hold(&self, name: Name) {
-        self.state().held.send_modify(|held| held.push(name));
+        self.state().held.names().push(name);
     }
 
     /// Everything is well again.
     pub fn heal(&self) {
         let mut state = self.state();
         state.refused.clear();
-        state.held.send_modify(Vec::clear);
+        state.held.release();
     }
 
     /// Ends a session on the server, and its connection.
@@ -181,7 +207,7 @@ impl Network {
         let Some(conn) = state.ensemble.accept(now, Member(0), peer) else {
             return Err(io::ErrorKind::ConnectionRefused.into());
         };
-        let held = state.held.subscribe();
+        let held = state.held.clone();
         let (lane, client) = Lane::open(self, name, conn, held);
         state.lanes.insert(conn, lane);
         Ok(Box::new(client))

@@ -1,6 +1,7 @@
 //! Histograms of durations.
 
 use std::{
+    fmt,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
@@ -23,11 +24,21 @@ const BUCKETS: usize = 40;
 /// // At most twice the actual value.
 /// assert!(waits.quantile(0.75).is_some_and(|most| most < Duration::from_millis(6)));
 /// ```
-#[derive(Debug)]
 pub struct Histogram {
     counts: [AtomicU64; BUCKETS],
     /// In microseconds.
     sum: AtomicU64,
+}
+
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Histogram")
+            .field("count", &self.count())
+            .field("sum", &self.sum())
+            .field("median", &self.quantile(0.5))
+            .field("longest", &self.quantile(1.0))
+            .finish()
+    }
 }
 
 /// Adds to a count with a single writer: at no more than the cost of a load and a store.

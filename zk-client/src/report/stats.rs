@@ -105,7 +105,8 @@ pub(crate) struct Counters {
 
 impl fmt::Debug for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Counters").field("latency", &self.latency).finish_non_exhaustive()
+        // The others are the fields of `Stats`.
+        self.latency().fmt(f)
     }
 }
 

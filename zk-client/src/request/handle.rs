@@ -25,14 +25,14 @@ use crate::{
 };
 
 /// A caller's connection to the driver. A clone copies one pointer.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Handle {
     pub(crate) options: CallOptions,
     view: Arc<View>,
 }
 
 /// The state in which clients of one session may differ.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct View {
     pub(crate) shared: Arc<Shared>,
     pub(crate) chroot: Chroot,
@@ -47,7 +47,6 @@ pub(crate) struct View {
 }
 
 /// The state shared by all clients of one session.
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) commands: CommandSender,
     pub(crate) session: Session,
@@ -73,6 +72,16 @@ impl Deref for Handle {
     type Target = View;
     fn deref(&self) -> &View {
         &self.view
+    }
+}
+
+/// Which session it is of; not what is queued and counted there.
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle")
+            .field("session", &self.shared.session)
+            .field("chroot", &self.chroot)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,6 @@
 //! A held read/write lock: upgrade and downgrade.
 
-use std::{ops::Deref, sync::Arc};
+use std::{fmt, ops::Deref, sync::Arc};
 
 use zk_client::{CreateMode, MultiError, Rejection, path};
 
@@ -30,7 +30,6 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 #[must_use = "dropping it releases the lock"]
 pub struct ReadGuard {
     guard: Guard,
@@ -56,11 +55,22 @@ pub struct ReadGuard {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 #[must_use = "dropping it releases the lock"]
 pub struct WriteGuard {
     guard: Guard,
     wait_queue: Arc<WaitQueue>,
+}
+
+impl fmt::Debug for ReadGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ReadGuard").field(&self.guard).finish()
+    }
+}
+
+impl fmt::Debug for WriteGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WriteGuard").field(&self.guard).finish()
+    }
 }
 
 impl Deref for ReadGuard {

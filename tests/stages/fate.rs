@@ -1,0 +1,77 @@
+//! What goes wrong, and when it is looked at.
+
+/// What happens to a handle, or to what it relies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Nothing.
+    Calm,
+    /// Somebody deletes all nodes of the session, and changes what was read.
+    Meddled,
+    /// Somebody deletes everything at the place, and the place too.
+    Cleared,
+    /// Nobody but others may do anything at the place.
+    Forbidden,
+    /// Three requests in a row are refused because of load.
+    Throttled,
+    /// The next answer goes down with the connection.
+    AnswerLost,
+    /// No server can be reached, for less than the lease.
+    CutOff,
+    /// No server can be reached for longer than the session lives.
+    CutOffForLong,
+    /// Bytes stay where they are.
+    Silent,
+    /// The servers end the session, and say so.
+    Expired,
+    /// The servers end the session while none of them can be reached.
+    ExpiredMeanwhile,
+    /// The client closes it.
+    Closed,
+}
+
+impl Fate {
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Calm,
+        Self::Meddled,
+        Self::Cleared,
+        Self::Forbidden,
+        Self::Throttled,
+        Self::AnswerLost,
+        Self::CutOff,
+        Self::CutOffForLong,
+        Self::Silent,
+        Self::Expired,
+        Self::ExpiredMeanwhile,
+        Self::Closed,
+    ];
+
+    pub(crate) const fn told(self) -> &'static str {
+        match self {
+            Self::Calm => "nothing happens",
+            Self::Meddled => "another client deletes the session's nodes, and changes the others",
+            Self::Cleared => "another client deletes everything",
+            Self::Forbidden => "another client takes all permissions away",
+            Self::Throttled => "the server refuses three requests because of load",
+            Self::AnswerLost => "the next answer is lost with the connection",
+            Self::CutOff => "no server can be reached",
+            Self::CutOffForLong => "no server can be reached for 13 s",
+            Self::Silent => "the connection is silent",
+            Self::Expired => "the servers end the session",
+            Self::ExpiredMeanwhile => "the servers end the session while they cannot be reached",
+            Self::Closed => "the client is closed",
+        }
+    }
+}
+
+/// When operations are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Before,
+    Then,
+    Again,
+    Afterwards,
+}
+
+impl Moment {
+    pub(crate) const ALL: [Self; 4] = [Self::Before, Self::Then, Self::Again, Self::Afterwards];
+}

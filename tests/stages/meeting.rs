@@ -1,0 +1,89 @@
+//! Where clients meet.
+
+use zk_locks::{Barrier, DoubleBarrier, Group, PersistentNode};
+use zk_tests::network::pass;
+
+use crate::stages::{
+    fate::Moment,
+    guards::guard,
+    play::{BRIEF, Play, awaits, says},
+};
+
+pub(crate) async fn barrier(play: &Play) {
+    let barrier = Barrier::new(&play.subject, "/place/barrier");
+    for moment in Moment::ALL {
+        awaits!(play, barrier.set());
+        play.reach(moment).await;
+        awaits!(play, barrier.is_set());
+        awaits!(play, barrier.wait_timeout(BRIEF));
+        awaits!(play, barrier.set());
+        awaits!(play, barrier.remove());
+        awaits!(play, barrier.remove());
+        awaits!(play, barrier.is_set());
+        awaits!(play, barrier.wait());
+    }
+}
+
+pub(crate) async fn double_barrier(play: &Play) {
+    let path = "/place/barrier";
+    let barrier =
+        DoubleBarrier::builder(&play.subject, path).observer(play.observer()).build().of(2);
+    let theirs = DoubleBarrier::new(&play.rival, path, 2);
+    let (ours, theirs) = tokio::join!(barrier.enter(), theirs.enter());
+    let (Ok(ours), Ok(theirs)) = (ours, theirs) else { return };
+    let theirs = tokio::spawn(async move { theirs.leave().await });
+    for moment in Moment::ALL {
+        play.reach(moment).await;
+        guard(play, &ours).await;
+        // Of those who come too late, none is let in.
+        awaits!(play, barrier.enter_timeout(BRIEF));
+    }
+    awaits!(play, ours.leave_timeout(BRIEF));
+    awaits!(play, theirs);
+    awaits!(play, barrier.enter_timeout(BRIEF));
+}
+
+pub(crate) async fn group(play: &Play) {
+    let path = "/place/group";
+    let group = Group::builder(&play.subject, path).observer(play.observer()).build();
+    let Some(Ok(member)) = awaits!(play, group.join(b"ours")) else { return };
+    let _other = Group::new(&play.rival, path).join(b"theirs").await;
+    let mut following = group.follow();
+    for moment in Moment::ALL {
+        play.reach(moment).await;
+        let names = |it: Vec<zk_locks::GroupMember>| {
+            it.into_iter().map(|it| (it.name, it.data)).collect::<Vec<_>>()
+        };
+        play.awaits("group.members()", async { group.members().await.map(names) }).await;
+        play.awaits("following.next()", async { following.next().await.map(names) }).await;
+        guard(play, &member).await;
+    }
+    awaits!(play, member.release());
+    awaits!(play, group.join(b"once more"));
+}
+
+pub(crate) async fn persistent_node(play: &Play) {
+    let path = "/place/node";
+    let Some(Ok(node)) = awaits!(play, PersistentNode::start(play.options(), path, b"data")) else {
+        return;
+    };
+    let mut states = node.subscribe();
+    for moment in Moment::ALL {
+        // What befalls the client of the play does not concern it: it has a session of its own.
+        play.reach(moment).await;
+        awaits!(play, node.present());
+        says!(play, node.state());
+        says!(play, node.set_data(b"other"));
+        pass(BRIEF).await;
+        says!(play, play.nodes_below("/node"));
+        for _ in 0..3 {
+            if awaits!(play, states.changed()).is_some() {
+                says!(play, states.borrow_and_update().clone());
+            }
+        }
+    }
+    awaits!(play, node.close());
+    awaits!(play, states.changed());
+    says!(play, states.borrow().clone());
+    says!(play, play.nodes_below("/node"));
+}
