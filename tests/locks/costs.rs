@@ -167,6 +167,7 @@ async fn semaphore_mutex_costs(setup: Setup) {
     // Several for the price of one, and none for nothing.
     let two = Semaphore::new(&meter.zk, &setup.path("mutex"), 2);
     assert!(meter.costs(&[], 0, two.acquire_many(0)).await.unwrap().is_empty());
+    assert!(meter.costs(&[], 0, two.try_acquire_many(0)).await.unwrap().unwrap().is_empty());
     let both = meter.costs(&free, 2, two.acquire_many(2)).await.unwrap();
     assert_eq!(both.len(), 2);
     within(both.release()).await.unwrap();

@@ -1,7 +1,7 @@
 //! Queues whose listing is long. `zk-bench ours waiters` has real ones of many thousands.
 
 use zk_client::{Cause, CreateMode};
-use zk_locks::{AcquireError, Client, Lock, Semaphore};
+use zk_locks::{AcquireError, Client, Lock, MultiLock, Semaphore};
 use zk_tests::test_with;
 
 use crate::locks::support::{Setup, joined, on_each_release, within};
@@ -48,6 +48,15 @@ async fn oversized_listing_fails_the_acquire(setup: Setup) {
     assert_too_large(&within(lock.acquire()).await.unwrap_err());
     assert_too_large(&within(lock.try_acquire()).await.unwrap_err());
     assert_too_large(&within(herd.acquire()).await.unwrap_err());
+    // Each such listing costs a connection, and there is only one.
+    within(async { zk.sync("/").await }).await.unwrap();
+    let connects = zk.stats().connects;
+    let several = MultiLock::new(&zk, [path.clone(), setup.path("several")]);
+    eprintln!("A");
+    assert_too_large(&within(several.acquire()).await.unwrap_err());
+    eprintln!("B {:?}", zk.stats());
+    within(async { zk.sync("/").await }).await.unwrap();
+    assert_eq!(zk.stats().connects, connects + 1);
     joined(&setup.outsider, &path, WAITERS).await;
 
     // Other locks of the session are as they were.

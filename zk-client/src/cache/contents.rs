@@ -166,8 +166,7 @@ impl Inner {
             return;
         }
         let old = kept.node(path);
-        // Replies of one connection never go back in time; those of another connection may.
-        if old.stat.mzxid > stat.mzxid {
+        if is_older(stat, &old.stat) {
             return;
         }
         *kept = new.clone();
@@ -204,6 +203,15 @@ impl Inner {
     }
 }
 
+/// Whether one state of a node comes before another. Replies of one session never go back in time; those of another
+/// session may.
+fn is_older(one: &Stat, other: &Stat) -> bool {
+    let is_same_node = one.czxid == other.czxid;
+    one.mzxid < other.mzxid
+        || one.pzxid < other.pzxid
+        || is_same_node && one.aversion < other.aversion
+}
+
 #[cfg(test)]
 mod tests {
     use zk_proto::Zxid;
@@ -212,6 +220,20 @@ mod tests {
 
     fn stat(czxid: i64, mzxid: i64) -> Stat {
         Stat { czxid: Zxid(czxid), mzxid: Zxid(mzxid), ..Stat::default() }
+    }
+
+    /// The data is the same in all of them.
+    #[test]
+    fn older_children_and_permissions_never_replace_newer_ones() {
+        let contents = Contents::new(8);
+        let path: Arc<str> = "/a".into();
+        for (pzxid, aversion) in [(9, 2), (8, 2), (9, 1)] {
+            contents.put(&path, b"", &Stat { pzxid: Zxid(pzxid), aversion, ..stat(1, 7) });
+            let stat = contents.get("/a").unwrap().stat;
+            assert_eq!((stat.pzxid, stat.aversion), (Zxid(9), 2));
+        }
+        contents.put(&path, b"", &Stat { pzxid: Zxid(10), aversion: 3, ..stat(1, 7) });
+        assert_eq!(contents.get("/a").unwrap().stat.pzxid, Zxid(10));
     }
 
     /// As from a server that lags behind the one before.

@@ -1,7 +1,7 @@
 //! The source of change events.
 //!
 //! Servers since 3.6 have one watch for a whole subtree. On older ones, each node is watched individually: its data,
-//! and its set of children if those belong to the copy. Both kinds of watches deliver to the same mailbox.
+//! and its set of children if those belong to the copy. Both kinds of watches deliver to the same queue.
 
 use std::{
     collections::BTreeMap,

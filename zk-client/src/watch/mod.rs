@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `event` | events and items of watches |
 //! | `once` | a watch as a future of one event |
-//! | `mailbox` | the bounded queue of events for a listener |
+//! | `event_queue` | the bounded queue of events for a listener |
 //! | `listener` | the session's end of a watch |
 
 mod event;

@@ -163,10 +163,12 @@ impl Semaphore {
     /// # Errors
     /// [`AcquireError`].
     pub async fn try_acquire_many(&self, permits: usize) -> Result<Option<Guards>, AcquireError> {
-        let asked = self.ask(&self.leases.client);
-        let busy = self.mutex.is_busy(Role::Lock).await?;
-        if busy || !self.answered(asked).await?.has_room(permits) {
-            return Ok(None);
+        if permits > 0 {
+            let asked = self.ask(&self.leases.client);
+            let busy = self.mutex.is_busy(Role::Lock).await?;
+            if busy || !self.answered(asked).await?.has_room(permits) {
+                return Ok(None);
+            }
         }
         Ok(self.granted(permits, false).await?.map(Guards::new))
     }

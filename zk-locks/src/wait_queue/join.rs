@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use zk_client::{Cause, Client, Create, CreateMode, ReadError, Rejection, path::join};
 
-use super::{IN_PLACE, Position, Settings, WaitQueue};
+use super::{IN_PLACE, Position, Settings, WaitQueue, position::Names};
 use crate::{
     entry::Kind,
     error::AcquireError,
@@ -65,10 +65,7 @@ impl WaitQueue {
             let epoch = self.client.session().epoch();
             let (path, data) = self.node(role, data)?;
             let create = self.waiting(self.create(&self.client, &path, &data));
-            let listed = |cork: &Client| {
-                let children = cork.with(IN_PLACE).children(&self.path).packed().submit();
-                (children, behind(cork))
-            };
+            let listed = |cork: &Client| (self.list_behind(cork), behind(cork));
             let created = create.followed_by(listed).await;
             let (node, (children, behind)) = created.map_err(|error| self.refused(error))?;
             let node = node.owned.ok_or(AcquireError::NodeDeleted)?;
@@ -78,22 +75,37 @@ impl WaitQueue {
                 may_rotate = false;
                 continue;
             }
-            let mut position = Position::new(node, besides.map(str::to_owned), &self.settings)?;
-            match children.await {
-                // A listing repeated over a new connection may be older than the node, as may one whose create was
-                // repeated.
-                Ok((names, _)) => {
-                    position.listing = self.listing(names.iter(), &position, epoch)?;
-                    position.span.ahead = position.ahead();
-                }
-                // The next listing would fail too, at the price of another connection.
-                Err(error @ ReadError::Unavailable(Cause::ReplyTooLarge { .. })) => {
-                    return Err(error.into());
-                }
-                Err(_) => {}
-            }
-            return Ok((self.unless_full(position).await?, behind));
+            let position = Position::new(node, besides.map(str::to_owned), &self.settings)?;
+            return Ok((self.placed(position, children, epoch).await?, behind));
         }
+    }
+
+    /// Submits a listing behind a create: it is carried out there, or not at all.
+    pub(super) fn list_behind(&self, cork: &Client) -> Names {
+        cork.with(IN_PLACE).children(&self.path).packed().submit()
+    }
+
+    /// Has a new node's position know what such a listing shows.
+    pub(super) async fn placed(
+        &self,
+        mut position: Position,
+        listed: Names,
+        epoch: u64,
+    ) -> Result<Position, AcquireError> {
+        match listed.await {
+            // A listing repeated over a new connection may be older than the node, as may one whose create was
+            // repeated.
+            Ok((names, _)) => {
+                position.listing = self.listing(names.iter(), &position, epoch)?;
+                position.span.ahead = position.ahead();
+            }
+            // The next listing would fail too, at the price of another connection.
+            Err(error @ ReadError::Unavailable(Cause::ReplyTooLarge { .. })) => {
+                return Err(error.into());
+            }
+            Err(_) => {}
+        }
+        self.unless_full(position).await
     }
 
     /// The path of a new node, up to its number, and its data: one of them contains a unique id.

@@ -38,10 +38,7 @@ impl WaitQueue {
                 wait_queue.waiting(wait_queue.create(client, path, data))
             });
             let listed = |cork: &Client| -> Vec<_> {
-                wait_queues
-                    .iter()
-                    .map(|wait_queue| cork.children(&wait_queue.path).packed().submit())
-                    .collect()
+                wait_queues.iter().map(|wait_queue| wait_queue.list_behind(cork)).collect()
             };
             let created = client.create_all_protected(creates).followed_by(listed).await?;
             let (nodes, listings) = created.map_err(|MultiError { rejection, index }| {
@@ -59,12 +56,8 @@ impl WaitQueue {
             }
             let mut places = Vec::with_capacity(nodes.len());
             for ((wait_queue, node), children) in wait_queues.iter().zip(nodes).zip(listings) {
-                let mut position = Position::new(node, None, &wait_queue.settings)?;
-                if let Ok((names, _)) = children.await {
-                    position.listing = wait_queue.listing(names.iter(), &position, epoch)?;
-                    position.span.ahead = position.ahead();
-                }
-                places.push(wait_queue.unless_full(position).await?);
+                let position = Position::new(node, None, &wait_queue.settings)?;
+                places.push(wait_queue.placed(position, children, epoch).await?);
             }
             return Ok(places);
         }
