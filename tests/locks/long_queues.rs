@@ -51,10 +51,10 @@ async fn oversized_listing_fails_the_acquire(setup: Setup) {
     // Each such listing costs a connection, and there is only one.
     within(async { zk.sync("/").await }).await.unwrap();
     let connects = zk.stats().connects;
-    let several = MultiLock::new(&zk, [path.clone(), setup.path("several")]);
-    eprintln!("A");
+    let several = MultiLock::new(&zk, [path.clone(), setup.existing("several").await]);
+
     assert_too_large(&within(several.acquire()).await.unwrap_err());
-    eprintln!("B {:?}", zk.stats());
+
     within(async { zk.sync("/").await }).await.unwrap();
     assert_eq!(zk.stats().connects, connects + 1);
     joined(&setup.outsider, &path, WAITERS).await;

@@ -108,6 +108,27 @@ async fn node_stays_until_the_work_is_dropped() {
     emptied(&zk, "/lock").await;
 }
 
+/// The same for work under several locks at once.
+#[tokio::test]
+async fn nodes_stay_until_the_work_under_all_of_them_is_dropped() {
+    let server = TestServer::start().await.unwrap();
+    let zk = Client::connect(&server.connect_string()).await.unwrap();
+    let ear = Arc::new(Ear::default());
+    let semaphore = limited(Semaphore::builder(&zk, "/permits").observer(ear.clone()));
+    let guards = semaphore.with_permits(2).acquire_many(2).await.unwrap();
+    let mut scope = pin!(guards.scope(pending::<()>()));
+    assert!(poll_fn(|cx| Poll::Ready(scope.as_mut().poll(cx).is_pending())).await);
+    within(ear.0.notified()).await;
+    for _ in 0..16 {
+        tokio::task::yield_now().await;
+    }
+    for guard in &guards {
+        assert!(zk.exists(guard.path()).await.unwrap().is_some(), "given away while work goes on");
+    }
+    assert_eq!(within(scope).await, Err(Lost::HeldTooLong));
+    emptied(&zk, "/permits/leases").await;
+}
+
 /// Whatever is held through a guard, and not released.
 #[test_with(on_each_release)]
 async fn overlong_hold_is_lost_and_node_deleted(setup: Setup) {

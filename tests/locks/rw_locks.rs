@@ -3,13 +3,15 @@
 use zk_client::{CreateMode, EventType, Id};
 use zk_locks::{
     AclList, AcquireError, Client, ConvertError, Kind, Layout, Lost, Names, Perms, ReadGuard,
-    Rejection, RwLock, WriteGuard,
+    Rejection, RwLock, Status, WriteGuard,
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::locks::support::{Setup, Waiter, emptied, joined, on_each_release, ops, within};
+use crate::locks::support::{
+    Setup, Waiter, dropped_after, emptied, joined, on_each_release, ops, within,
+};
 
 /// The layouts that have names for both.
 const LAYOUTS: [Layout; 6] = [
@@ -199,6 +201,40 @@ async fn refused_downgrade_keeps_the_write_lock(setup: &Setup, path: &str, layou
 }
 
 /// It was not there any more to take a place for reading from.
+/// Another client has written since, and this one has read before.
+#[test_with(in_each_layout)]
+async fn lost_read_lock_is_not_upgraded(setup: &Setup, path: &str, layout: Layout) {
+    let zk = setup.client().await;
+    let mut read = within(lock(&zk, path, layout).read()).await.unwrap();
+    setup.outsider.delete(read.path()).await.unwrap();
+    let theirs = within(lock(&setup.outsider, path, layout).write()).await.unwrap();
+    within(theirs.release()).await.unwrap();
+    // Nothing has told it so far.
+    for _ in 0..2 {
+        let ConvertError { guard, cause } = within(read.try_upgrade()).await.unwrap_err();
+        assert_eq!(cause, AcquireError::NodeDeleted);
+        assert_eq!(guard.status(), Status::Lost(Lost::NodeDeleted));
+        read = guard;
+    }
+    within(read.release()).await.unwrap();
+}
+
+/// Whoever has asked for it back still waits.
+#[test_with(in_each_layout)]
+async fn revocation_outlives_conversions(setup: &Setup, path: &str, layout: Layout) {
+    let zk = setup.client().await;
+    let written = within(lock(&zk, path, layout).write()).await.unwrap();
+    let queue = lock(&setup.outsider, path, layout).queue();
+    let holder = within(queue.contenders()).await.unwrap().remove(0);
+    assert!(within(queue.revoke(&holder)).await.unwrap());
+    within(written.revoked()).await.unwrap();
+    let read = within(written.downgrade()).await.unwrap();
+    assert!(dropped_after(1, read.revoked()).await.is_some());
+    let written = within(read.try_upgrade()).await.unwrap();
+    assert!(dropped_after(1, written.revoked()).await.is_some());
+    within(written.release()).await.unwrap();
+}
+
 #[test_with(in_each_layout)]
 async fn writer_without_node_cannot_downgrade(setup: &Setup, path: &str, layout: Layout) {
     let writing = within(lock(&setup.outsider, path, layout).write()).await.unwrap();

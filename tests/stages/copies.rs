@@ -31,10 +31,6 @@ async fn cache(play: &Play, cache: Cache) {
         change(play, round).await;
         says!(play, cache.state());
         awaits!(play, cache.ready());
-        let briefly = |event: &CacheEvent| {
-            let text = format!("{event:?}");
-            text.split_once("stat:").map_or(text.clone(), |(front, _)| front.to_owned())
-        };
         while let Some(event) = says!(play, events.try_next().as_ref().map(briefly)) {
             drop(event);
         }
@@ -48,6 +44,14 @@ async fn cache(play: &Play, cache: Cache) {
     change(play, 4).await;
     says!(play, cache.state());
     says!(play, cache.nodes().len());
+    while let Some(event) = says!(play, events.try_next().as_ref().map(briefly)) {
+        drop(event);
+    }
+}
+
+fn briefly(event: &CacheEvent) -> String {
+    let text = format!("{event:?}");
+    text.split_once("stat:").map_or(text.clone(), |(front, _)| front.to_owned())
 }
 
 pub(crate) async fn node_cache(play: &Play) {
@@ -93,22 +97,30 @@ pub(crate) async fn watches(play: &Play) {
     };
     for (round, moment) in Moment::ALL.into_iter().enumerate() {
         play.reach(moment).await;
-        says!(play, data.try_event());
         if round > 0 {
             change(play, round).await;
         }
         // Two calls each: the second one behind what the first has said.
-        says!(play, data.try_event());
+        let fired = (says!(play, data.try_event()), says!(play, names.try_event()));
         says!(play, data.try_event());
         says!(play, names.try_event());
+        if fired.0.is_some() {
+            let Some(Ok((_, again))) = awaits!(play, play.subject.get(PATH).watch()) else {
+                continue;
+            };
+            data = again;
+        }
+        if fired.1.is_some() {
+            let again = awaits!(play, play.subject.children(PATH).watch());
+            let Some(Ok((_, again))) = again else { continue };
+            names = again;
+        }
         if says!(play, other.try_event()).is_some() {
             let exists = awaits!(play, play.subject.exists("/none").watch());
             let Some(Ok((_, again))) = exists else { return };
             other = again;
         }
         awaits!(play, play.subject.exists(PATH).watch());
-        awaits!(play, play.subject.get(PATH).watch());
-        awaits!(play, play.subject.children(PATH).watch());
     }
     awaits!(play, &mut other);
 }

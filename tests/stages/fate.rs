@@ -15,8 +15,10 @@ pub(crate) enum Fate {
     Throttled,
     /// The next answer goes down with the connection.
     AnswerLost,
-    /// No server can be reached, for less than the lease.
+    /// No server can be reached, until later.
     CutOff,
+    /// The connection is lost, and the servers can be reached again after half of the lease.
+    CutShort,
     /// No server can be reached for longer than the session lives.
     CutOffForLong,
     /// Bytes stay where they are.
@@ -30,7 +32,7 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Calm,
         Self::Meddled,
         Self::Cleared,
@@ -38,6 +40,7 @@ impl Fate {
         Self::Throttled,
         Self::AnswerLost,
         Self::CutOff,
+        Self::CutShort,
         Self::CutOffForLong,
         Self::Silent,
         Self::Expired,
@@ -54,6 +57,7 @@ impl Fate {
             Self::Throttled => "the server refuses three requests because of load",
             Self::AnswerLost => "the next answer is lost with the connection",
             Self::CutOff => "no server can be reached",
+            Self::CutShort => "a connection is lost, and things change before the next one",
             Self::CutOffForLong => "no server can be reached for 13 s",
             Self::Silent => "the connection is silent",
             Self::Expired => "the servers end the session",

@@ -1,6 +1,6 @@
 //! Where clients meet.
 
-use zk_locks::{Barrier, DoubleBarrier, Group, PersistentNode};
+use zk_locks::{Barrier, DoubleBarrier, Group, NodeState, PersistentNode};
 use zk_tests::network::pass;
 
 use crate::stages::{
@@ -35,7 +35,6 @@ pub(crate) async fn double_barrier(play: &Play) {
     for moment in Moment::ALL {
         play.reach(moment).await;
         guard(play, &ours).await;
-        // Of those who come too late, none is let in.
         awaits!(play, barrier.enter_timeout(BRIEF));
     }
     awaits!(play, ours.leave_timeout(BRIEF));
@@ -68,9 +67,14 @@ pub(crate) async fn persistent_node(play: &Play) {
         return;
     };
     let mut states = node.subscribe();
+    awaits!(play, node.present());
     for moment in Moment::ALL {
-        // What befalls the client of the play does not concern it: it has a session of its own.
-        play.reach(moment).await;
+        // It has a session of its own.
+        let session = match node.state() {
+            NodeState::Present { session, .. } => session,
+            _ => play.subject.session().id(),
+        };
+        play.reach_with(moment, session).await;
         awaits!(play, node.present());
         says!(play, node.state());
         says!(play, node.set_data(b"other"));

@@ -52,6 +52,7 @@ pages! {
     semaphore: guards::semaphore;
     multi_lock: guards::multi_lock;
     ticket: queues::ticket;
+    first_ticket: queues::first_ticket;
     waiting_lock: queues::waiting_lock;
     queue: queues::queue;
     leadership: elections::leadership;

@@ -11,7 +11,7 @@ use std::{
 };
 
 use tokio::time::{Instant, timeout};
-use zk_client::{Acl, AclList, Client, ConnectOptions, Session};
+use zk_client::{Acl, AclList, Client, ConnectOptions, OpCode, Session, SessionId};
 use zk_locks::{Contender, Grant, LockObserver, Release};
 use zk_testkit::server::{Config, Member};
 use zk_tests::{
@@ -107,7 +107,11 @@ impl Play {
                     return Disposition::Answered;
                 }
                 page.sent(op);
-                if one_less(&refusals) {
+                // Servers have time for these, always.
+                let is_spared = matches!(op, OpCode::PING | OpCode::AUTH | OpCode::CLOSE_SESSION);
+                if is_spared {
+                    Disposition::Answered
+                } else if one_less(&refusals) {
                     Disposition::Throttled
                 } else if one_less(&losses) {
                     Disposition::AnswerLost
@@ -158,11 +162,11 @@ impl Play {
 
     /// Lets happen what is to happen then.
     pub(crate) async fn reach(&self, moment: Moment) {
-        self.reach_with(moment, &self.subject).await;
+        self.reach_with(moment, self.subject.session().id()).await;
     }
 
     /// The same for a session that is not the subject's first one.
-    pub(crate) async fn reach_with(&self, moment: Moment, client: &Client) {
+    pub(crate) async fn reach_with(&self, moment: Moment, session: SessionId) {
         match moment {
             Moment::Before => {}
             Moment::Then => {
@@ -170,7 +174,7 @@ impl Play {
                 // What was under way is over.
                 pass(BRIEF / 10).await;
                 self.page.title(&format!("  {}:", self.fate.told()));
-                self.befall(client).await;
+                self.befall(session).await;
             }
             Moment::Again => self.page.title("  again:"),
             Moment::Afterwards => {
@@ -183,13 +187,12 @@ impl Play {
         }
     }
 
-    async fn befall(&self, client: &Client) {
-        let session = client.session().id();
+    async fn befall(&self, session: SessionId) {
         match self.fate {
             Fate::Calm => {}
             Fate::Meddled => {
                 let (own, others): (Vec<_>, Vec<_>) =
-                    self.nodes_below("").into_iter().partition(|node| self.is_of(node, client));
+                    self.nodes_below("").into_iter().partition(|node| self.is_of(node, session));
                 let all = own.iter().fold(self.keeper.multi(), |all, node| all.delete(node));
                 let all = others.iter().fold(all, |all, node| all.set(node, b"meddled"));
                 all.await.expect("an answer").expect("they are there");
@@ -212,6 +215,16 @@ impl Play {
             Fate::Throttled => self.refusals.store(3, Ordering::Relaxed),
             Fate::AnswerLost => self.losses.store(1, Ordering::Relaxed),
             Fate::CutOff => self.network.cut(SUBJECT),
+            Fate::CutShort => {
+                self.network.cut(SUBJECT);
+                pass(BRIEF).await;
+                // Nodes of others change and go meanwhile.
+                let _ = self.keeper.set(PATH, b"meanwhile").await;
+                let _ = self.keeper.create("/place/meanwhile", b"").await;
+                pass(BRIEF).await;
+                self.network.heal();
+                pass(BRIEF).await;
+            }
             Fate::CutOffForLong => {
                 self.network.cut(SUBJECT);
                 pass(SESSION_TIMEOUT + BRIEF).await;
@@ -226,7 +239,7 @@ impl Play {
                 self.network.expire(session);
             }
             Fate::Closed => {
-                awaits!(self, client.close());
+                awaits!(self, self.subject.close());
             }
         }
     }
@@ -237,7 +250,7 @@ impl Play {
         pass(Duration::from_secs(15)).await;
         self.page.title("  in the end:");
         says!(self, self.subject.session().state());
-        says!(self, self.nodes_of(&self.subject));
+        says!(self, self.nodes_of(self.subject.session().id()));
         says!(self, self.subject.session().orphans());
         says!(self, self.subject.stats());
         self.page.title("");
@@ -262,15 +275,15 @@ impl Play {
     }
 
     /// The nodes that go with the session of a client.
-    fn nodes_of(&self, client: &Client) -> Vec<String> {
+    fn nodes_of(&self, session: SessionId) -> Vec<String> {
         self.network.look(|server| {
             let tree = server.tree(Member(0)).expect("there is one");
-            tree.ephemerals(client.session().id()).map(str::to_owned).collect()
+            tree.ephemerals(session).map(str::to_owned).collect()
         })
     }
 
-    fn is_of(&self, node: &str, client: &Client) -> bool {
-        self.nodes_of(client).iter().any(|own| own == node)
+    fn is_of(&self, node: &str, session: SessionId) -> bool {
+        self.nodes_of(session).iter().any(|own| own == node)
     }
 }
 

@@ -37,6 +37,27 @@ pub(crate) async fn ticket(play: &Play) {
     awaits!(play, lock.try_acquire());
 }
 
+/// A place at the head of a queue that is not made use of at once.
+pub(crate) async fn first_ticket(play: &Play) {
+    let lock = Lock::builder(&play.subject, PATH).observer(play.observer()).build();
+    let (mut first, mut second) = (lock.enqueue().await.ok(), lock.enqueue().await.ok());
+    pass(2 * BRIEF).await;
+    for moment in Moment::ALL {
+        play.reach(moment).await;
+        let Some(ticket) = &mut first else { return };
+        says!(play, ticket.ahead());
+        // Again and again, and the one behind it gets the lock for another while.
+        if let Some(Ok(Some(held))) = awaits!(play, ticket.try_wait()) {
+            says!(play, held.status());
+            awaits!(play, held.check());
+            awaits!(play, held.release());
+        }
+        awaits!(play, ticket.wait());
+        (first, second) = (second, lock.enqueue().await.ok());
+    }
+    says!(play, drop((first, second)));
+}
+
 /// One that waits all the time, until its turn comes.
 pub(crate) async fn waiting_lock(play: &Play) {
     let mut ahead = Some(Lock::new(&play.rival, PATH).acquire().await.expect("it is free"));

@@ -75,7 +75,8 @@ pub(crate) async fn creates(play: &Play) {
             zk.create(&format!("{name}/t"), b"").mode(CreateMode::Ephemeral).timeout(BRIEF)
         );
         awaits!(play, zk.create(&format!("{name}/f"), b"").fail_fast());
-        let both = [zk.create("/place/one", b""), zk.create("/place/two", b"")];
+        let create = |path| zk.create(path, b"").mode(CreateMode::Ephemeral);
+        let both = [create("/place/one"), create("/place/two")];
         let made = awaits!(play, zk.create_all_protected(both).parents_first());
         if let Some(Ok(Ok(made))) = made {
             for node in made {

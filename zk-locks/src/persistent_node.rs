@@ -1,6 +1,6 @@
 //! An ephemeral node that is recreated.
 
-use std::{fmt, time::Duration};
+use std::{fmt, future::IntoFuture as _, pin::pin, time::Duration};
 
 use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -121,11 +121,17 @@ impl PersistentNode {
 
     /// Sets the node's data, now and whenever it is recreated.
     pub fn set_data(&self, data: &[u8]) {
-        self.data.send_replace(Bytes::copy_from_slice(data));
+        self.data.send_if_modified(|now| {
+            let changes = *now != data;
+            if changes {
+                *now = Bytes::copy_from_slice(data);
+            }
+            changes
+        });
     }
 
-    /// Removes the node, and waits until it is gone, or its session is over. Dropping the future does not stop it once
-    /// it has been polled.
+    /// Removes the node, and waits until it is gone, or its session is over; as long as [`Client::close`]
+    /// waits: where no server can be reached, the node goes when the servers end the session. Dropping the future does not stop it once it has been polled.
     pub async fn close(self) {
         let Self { mut states, stop, .. } = self;
         drop(stop);
@@ -162,15 +168,15 @@ impl Keeper {
             if end.is_none() {
                 // The node goes with the session.
                 let _ = client.close().await;
-                self.publisher.send_replace(NodeState::Closed);
+                self.show(NodeState::Closed);
                 return;
             }
             tracing::debug!(path = self.path, "the session has ended; makes a new one");
-            self.publisher.send_replace(NodeState::Absent);
+            self.show(NodeState::Absent);
             client = tokio::select! {
                 biased;
                 () = stop.cancelled() => {
-                    self.publisher.send_replace(NodeState::Closed);
+                    self.show(NodeState::Closed);
                     return;
                 }
                 client = self.connect() => client,
@@ -183,7 +189,7 @@ impl Keeper {
             match self.options.clone().connect().await {
                 Ok(client) => return client,
                 Err(error) => {
-                    self.publisher.send_replace(NodeState::Unconnected(error));
+                    self.show(NodeState::Unconnected(error));
                     sleep(PAUSE).await;
                 }
             }
@@ -201,7 +207,7 @@ impl Keeper {
                 Ok(()) => {}
                 Err(AcquireError::SessionEnded(end)) => return end,
                 Err(error) => {
-                    self.publisher.send_replace(NodeState::Refused(error));
+                    self.show(NodeState::Refused(error));
                     sleep(PAUSE).await;
                 }
             }
@@ -216,52 +222,77 @@ impl Keeper {
     ) -> Result<(), AcquireError> {
         let data = self.wanted.borrow_and_update().clone();
         if !*is_there {
-            wait_queue.ensure(&self.path, &data, CreateMode::Ephemeral).await?;
+            let made = wait_queue.ensure(&self.path, &data, CreateMode::Ephemeral);
+            self.answer(&wait_queue.client, made).await?;
             *is_there = true;
         }
-        let ((present, stat), watch) = match wait_queue.client.get(&self.path).watch().await {
+        let read = wait_queue.client.get(&self.path).watch().into_future();
+        let ((present, stat), watch) = match self.answer(&wait_queue.client, read).await {
             Ok(read) => read,
             Err(ReadError::Rejected(Rejection::NoNode)) => {
                 *is_there = false;
-                self.publisher.send_replace(NodeState::Absent);
+                self.show(NodeState::Absent);
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
         };
         // Only this task creates ephemeral nodes in this session.
         if stat.ephemeral_owner != wait_queue.client.session().id() {
-            self.publisher.send_replace(NodeState::Taken { by: stat.ephemeral_owner });
+            self.show(NodeState::Taken { by: stat.ephemeral_owner });
             watch.await.map_err(AcquireError::SessionEnded)?;
             *is_there = false;
             return Ok(());
         }
         if present != data {
-            match wait_queue.client.set(&self.path, &data).await {
+            let written = wait_queue.client.set(&self.path, &data).into_future();
+            match self.answer(&wait_queue.client, written).await {
                 Ok(_) | Err(WriteError::Rejected(Rejection::NoNode)) => {}
                 Err(error) => wait_queue.may_try_again(error).await?,
             }
             return Ok(());
         }
         let (session, created) = (stat.ephemeral_owner, stat.czxid);
-        self.publisher.send_replace(NodeState::Present { session, created });
+        self.show(NodeState::Present { session, created });
         tokio::select! {
             biased;
             event = watch => {
                 let event = event.map_err(AcquireError::SessionEnded)?;
                 if event.kind == EventType::NODE_DELETED {
                     *is_there = false;
-                    self.publisher.send_replace(NodeState::Absent);
+                    self.show(NodeState::Absent);
                 }
             }
             // The node may be gone without a notification. The next server asked must be up to date.
             () = ran_out(&wait_queue.client) => {
-                self.publisher.send_replace(NodeState::Absent);
+                self.show(NodeState::Absent);
                 wait_queue.client.sync(&self.path).await?;
             }
             // The task is stopped when its owner is dropped.
             Ok(()) = self.wanted.changed() => {}
         }
         Ok(())
+    }
+}
+
+impl Keeper {
+    /// Awaits an answer. Once the servers may have given the session up, nothing is known of the node until it comes.
+    async fn answer<T>(&self, client: &Client, answer: impl Future<Output = T>) -> T {
+        let mut answer = pin!(answer);
+        tokio::select! {
+            biased;
+            answer = &mut answer => return answer,
+            () = ran_out(client) => self.show(NodeState::Absent),
+        }
+        answer.await
+    }
+
+    /// Publishes a state, if it is another one.
+    fn show(&self, state: NodeState) {
+        self.publisher.send_if_modified(|now| {
+            let changes = *now != state;
+            *now = state;
+            changes
+        });
     }
 }
 

@@ -113,13 +113,14 @@ impl<G> Ticket<G> {
     /// [`AcquireError`]; the place is given up then. [`AcquireError::Used`] from then on, and after the grant.
     pub async fn wait(&mut self) -> Result<G, AcquireError> {
         let position = self.position.as_mut().ok_or(AcquireError::Used)?;
+        position.forget_if_old();
         let waited = self.wait_queue.wait(position).await;
         let position = self.position.take().ok_or(AcquireError::Used)?;
         waited?;
         self.granted(position)
     }
 
-    /// Returns the lock, if it is granted already: one read unless that is known.
+    /// Returns the lock, if it is granted already: one read, unless the queue was seen to be empty less than a second ago.
     ///
     /// # Errors
     /// As [`wait`](Ticket::wait).
@@ -141,8 +142,9 @@ impl<G> Ticket<G> {
         Ok((self.guard)(grant(&self.wait_queue, position)?, &self.wait_queue))
     }
 
-    /// How many contenders were ahead when the queue was last listed, which is at least whenever one of the nearest has
-    /// left. `None` if that is not known at the moment.
+    /// How many contenders were ahead when the queue was last listed: by the request that joined it, by
+    /// [`try_wait`](Ticket::try_wait), and, while a [`wait`](Ticket::wait) is polled, at least whenever one of the nearest
+    /// has left. `None` if that is not known at the moment.
     #[must_use]
     pub fn ahead(&self) -> Option<usize> {
         self.position.as_ref().and_then(Position::ahead)

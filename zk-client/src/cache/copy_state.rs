@@ -11,6 +11,7 @@ use super::{contents::Contents, node::CacheState, scope::Scope};
 use crate::{
     carry::{published::SessionState, session::Session},
     error::{ReadError, SessionEnd},
+    request::client::Client,
     watch::WatchEnd,
 };
 
@@ -21,6 +22,8 @@ pub(super) struct CopyState {
     pub(super) scope: Scope,
     pub(super) with_data: bool,
     pub(super) state: Arc<watch::Sender<CacheState>>,
+    /// The client to read from. Closed when the last handle of the cache has been dropped.
+    pub(super) clients: watch::Receiver<Client>,
     /// The epoch of the connection on which all watches are known to be armed.
     pub(super) connection: AtomicU64,
 }
@@ -73,11 +76,19 @@ impl CopyState {
         }
     }
 
+    /// Publishes a state, unless it is that of a client which was left: see [`Cache::move_to`](super::Cache::move_to).
     pub(super) fn show(&self, state: CacheState) {
         self.state.send_if_modified(|now| {
-            let changes = *now != state;
-            *now = state;
+            let changes = *now != state && !self.is_moved();
+            if changes {
+                *now = state;
+            }
             changes
         });
+    }
+
+    /// Whether another client has been set already.
+    pub(super) fn is_moved(&self) -> bool {
+        self.clients.has_changed().unwrap_or(false)
     }
 }

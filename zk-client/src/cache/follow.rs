@@ -6,8 +6,6 @@ use std::{
     task::Poll,
 };
 
-use tokio::sync::watch;
-
 use super::{
     copy_state::{CopyState, NO_CONNECTION, Stop},
     node::CacheState,
@@ -23,21 +21,19 @@ use crate::{
 pub(super) struct Follower {
     pub(super) copy_state: CopyState,
     pub(super) clear_at_end: bool,
-    /// The client to read from. Closed when the last handle of the cache has been dropped.
-    pub(super) clients: watch::Receiver<Client>,
 }
 
 impl Follower {
     pub(super) async fn run(mut self) {
         loop {
-            let client = self.clients.borrow_and_update().clone();
+            let client = self.copy_state.clients.borrow_and_update().clone();
             self.copy_state.stands_on(NO_CONNECTION);
             match self.follow(client).await {
                 Stop::Dropped => return,
                 Stop::Moved => {}
                 Stop::Session(end) => {
                     self.end(end, self.clear_at_end);
-                    if self.clients.changed().await.is_err() {
+                    if self.copy_state.clients.changed().await.is_err() {
                         return;
                     }
                 }
@@ -48,7 +44,7 @@ impl Follower {
 
     /// Follows one client until there is a reason to stop, whatever it is waiting for.
     async fn follow(&self, client: Client) -> Stop {
-        let mut clients = self.clients.clone();
+        let mut clients = self.copy_state.clients.clone();
         let mut left = pin!(async move {
             match clients.changed().await {
                 Ok(()) => Stop::Moved,
@@ -78,9 +74,9 @@ impl Follower {
         }
     }
 
-    /// Ends the copy, unless another client has been set already: see [`Cache::move_to`](super::Cache::move_to).
+    /// Ends the copy, unless another client has been set already.
     fn end(&self, end: SessionEnd, clear: bool) {
-        let is_over = || !self.clients.has_changed().unwrap_or(false);
+        let is_over = || !self.copy_state.is_moved();
         if clear && is_over() {
             self.copy_state.contents.remove("/");
         }

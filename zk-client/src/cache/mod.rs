@@ -210,12 +210,13 @@ impl Cache {
     pub fn move_to(&self, client: &Client) {
         let Inner { contents, state, clients } = &*self.0;
         clients.send_replace(client.patient());
+        // A copy that has not been loaded cannot be behind. What the other client had read shows nothing any more.
         state.send_if_modified(|state| {
-            let ended = matches!(state, CacheState::Ended(_));
-            if ended {
+            let moves = !matches!(state, CacheState::Loading | CacheState::Behind);
+            if moves {
                 *state = CacheState::Behind;
             }
-            ended
+            moves
         });
         contents.goes_on();
     }
@@ -268,9 +269,10 @@ impl<'a> CacheBuilder<'a> {
             scope,
             with_data,
             state: state.clone(),
+            clients: latest,
             connection: AtomicU64::new(NO_CONNECTION),
         };
-        let follower = Follower { copy_state, clear_at_end, clients: latest };
+        let follower = Follower { copy_state, clear_at_end };
         client.spawn(follower.run());
         Ok(Cache(Arc::new(Inner { contents, state, clients })))
     }

@@ -26,7 +26,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LatchState {
-    /// Another candidate leads, or the leader is not known.
+    /// Another candidate leads, or the leader is not known. Also the last state of a latch that has
+    /// [stood down](LeaderLatch::resign).
     Waiting,
     /// We lead.
     Leading {
@@ -165,8 +166,9 @@ impl LeaderLatch {
         self.states.clone()
     }
 
-    /// Stands down, and waits until the next candidate can lead, or the session is over. Dropping the future does not
-    /// stop it once it has been polled.
+    /// Stands down, and waits until the next candidate can lead, or the session is over, or the servers have refused to
+    /// delete our node: the log tells that, and others wait until the session is over. Dropping the future does not stop it
+    /// once it has been polled.
     pub async fn resign(self) {
         let Self { mut states, stop, .. } = self;
         drop(stop);
@@ -229,7 +231,11 @@ impl LatchTask {
         self.node.set(None);
         let position = wait_queue.join_with(Role::Lead, None, &self.data).await?;
         self.node.set(Some(position.node.path()));
-        Ok(Leadership { guard: Ticket::new(wait_queue.clone(), position).wait().await? })
+        let waited = Ticket::new(wait_queue.clone(), position).wait().await;
+        if waited.is_err() {
+            self.node.set(None);
+        }
+        Ok(Leadership { guard: waited? })
     }
 
     async fn stopped(&self) {
@@ -243,9 +249,19 @@ impl LatchTask {
         self.publisher.send_replace(LatchState::Leading { token: leadership.token() });
         tokio::select! {
             biased;
-            () = self.stopped() => {}
+            () = self.stopped() => return self.leads_no_more(),
             () = leadership.held().gone() => {}
         }
+        self.leads_no_more();
+        // Observers are told the right reason: whether the session is over, or another client has deleted the node.
+        tokio::select! {
+            biased;
+            () = self.stopped() => {}
+            _ = leadership.held().reason() => {}
+        }
+    }
+
+    fn leads_no_more(&self) {
         self.held.set(None);
         self.publisher.send_replace(LatchState::Waiting);
     }

@@ -41,7 +41,7 @@ pub(crate) struct Held {
 const STOP_WAIT: Duration = Duration::from_secs(1);
 
 /// Work in progress in a scope.
-struct Working<'a>(&'a watch::Sender<Known>);
+pub(super) struct Working<'a>(&'a watch::Sender<Known>);
 
 impl<'a> Working<'a> {
     fn begin(known: &'a watch::Sender<Known>) -> Self {
@@ -103,7 +103,16 @@ impl Held {
         if let Some(lost) = self.node.loss().or_else(|| self.node.taken_away()) {
             again.lose(lost);
         }
+        // Whoever has asked for the lock back waits for an end of all that.
+        if self.is_revoked() {
+            again.node.revoke();
+        }
         again
+    }
+
+    /// Whether a client has asked for the lock back.
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.node.known.borrow().is_revoked
     }
 
     pub(crate) fn path(&self) -> &str {
@@ -151,13 +160,18 @@ impl Held {
         timeout(time, self.node.reason()).await.unwrap_or(Lost::NodeDeleted)
     }
 
+    /// Counts work until the value is dropped: a lock that is taken away is given to others when all work has stopped.
+    pub(super) fn working(&self) -> Working<'_> {
+        Working::begin(&self.node.known)
+    }
+
     /// Runs `work` until it is done or the lock is lost: then drops `work` at once, and looks for the reason.
     pub(crate) async fn scope<F: Future>(
         &self,
         mut work: Pin<&mut Option<F>>,
     ) -> Result<F::Output, Lost> {
         let span = tracing::info_span!("zk.lock", path = self.path(), token = %self.token);
-        let working = Working::begin(&self.node.known);
+        let working = self.working();
         let done = together::unless_gone(self.gone(), work.as_mut()).instrument(span).await;
         drop(working);
         match done {
@@ -184,7 +198,11 @@ impl Held {
         if let Status::Lost(lost) = self.status() {
             return Err(lost.into());
         }
-        let confirmed = self.confirm().await;
+        let confirmed = tokio::select! {
+            biased;
+            lost = self.out_of_touch() => return Err(lost.into()),
+            confirmed = self.confirm() => confirmed,
+        };
         // A loss that is known by now wins over an answer, and over a failure to ask.
         match self.status() {
             Status::Lost(lost) => Err(lost.into()),

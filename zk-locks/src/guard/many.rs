@@ -92,8 +92,11 @@ impl Guards {
     /// # Errors
     /// [`Lost`]; `work` has been dropped then, wherever it was.
     pub async fn scope<F: IntoFuture>(&self, work: F) -> Result<F::Output, Lost> {
+        let working: Vec<_> = self.iter().map(|guard| guard.held().working()).collect();
         let gone = together::first(self.iter().map(|guard| guard.held().gone()));
-        if let Some(output) = together::unless_gone(gone, pin!(Some(work.into_future()))).await {
+        let done = together::unless_gone(gone, pin!(Some(work.into_future()))).await;
+        drop(working);
+        if let Some(output) = done {
             return Ok(output);
         }
         let lost = self.iter().find(|guard| matches!(guard.status(), Status::Lost(_)));

@@ -121,24 +121,39 @@ impl ReadGuard {
     /// for this read lock, and would be waited for: a deadlock. In that case the upgrade is refused at once, with
     /// [`AcquireError::WouldDeadlock`]; release the lock and ask for a write lock anew.
     ///
-    /// Dropping the future releases the lock.
+    /// Dropping the future releases the lock. It ends with an error as soon as the read lock is lost.
     ///
     /// # Errors
-    /// [`ConvertError`], with the read lock, which is still held.
+    /// [`ConvertError`], with the read lock, which is still held unless the error says otherwise.
     pub async fn try_upgrade(self) -> Result<WriteGuard, ConvertError<Self>> {
-        match self.upgraded().await {
+        let upgraded = tokio::select! {
+            biased;
+            // Others may have written since.
+            lost = self.guard.held().out_of_touch() => Err(lost.into()),
+            upgraded = self.upgraded() => upgraded,
+        };
+        match (upgraded, self.status()) {
+            // Dropping the guard gives the write lock back.
+            (Ok(_), Status::Lost(lost)) => Err(ConvertError { guard: self, cause: lost.into() }),
             // Dropping `self` deletes the read node.
-            Ok(guard) => Ok(WriteGuard { guard, wait_queue: self.wait_queue }),
-            Err(cause) => Err(ConvertError { guard: self, cause }),
+            (Ok(guard), Status::Held | Status::Suspect { .. }) => {
+                Ok(WriteGuard { guard, wait_queue: self.wait_queue })
+            }
+            (Err(cause), _) => Err(ConvertError { guard: self, cause }),
         }
     }
 
     async fn upgraded(&self) -> Result<Guard, AcquireError> {
         let mut position = self.wait_queue.join(Role::Write, Some(path::name(self.path()))).await?;
-        let would_deadlock = self.wait_queue.look(&mut position).await?.is_behind_writer();
-        if would_deadlock {
+        let listing = self.wait_queue.look(&mut position).await?;
+        // With the read node there, behind the create of the write node, no writer can have had the lock in between.
+        if !listing.has_besides() {
+            return Err(self.guard.lose(Lost::NodeDeleted).into());
+        }
+        if listing.is_behind_writer() {
             return Err(AcquireError::WouldDeadlock);
         }
+        position.revoked |= self.guard.held().is_revoked();
         Ticket::new(self.wait_queue.clone(), position).wait().await
     }
 }

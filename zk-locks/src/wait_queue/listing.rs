@@ -1,5 +1,9 @@
 //! What a listing of a queue means for a waiter in it.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use crate::{
     entry::{Entry, Kind},
     error::AcquireError,
@@ -21,10 +25,14 @@ pub(crate) struct Listing {
     behind_writer: bool,
     /// Whether there was a contender behind us.
     followed: bool,
+    /// Whether the node that is not waited for was there, if there is to be one.
+    besides_is_there: bool,
     /// Whether the end of all these will prove the grant: see [`Listing::proves_grant`].
     closed: bool,
     /// The epoch of the connection that it was read over, or of an earlier one.
     epoch: u64,
+    /// When it was evaluated.
+    at: Instant,
 }
 
 impl Listing {
@@ -44,8 +52,10 @@ impl Listing {
             beyond: 0,
             behind_writer: false,
             followed: false,
+            besides_is_there: besides.is_none(),
             closed: true,
             epoch,
+            at: Instant::now(),
         };
         let mut nearest = Vec::with_capacity(SIGHT + 1);
         let mut is_there = false;
@@ -54,6 +64,7 @@ impl Listing {
                 Ok(entry) => {
                     is_there |= entry.sequence == own.sequence && entry.name.as_ref() == own.name;
                     listing.followed |= own.is_ahead_of(&entry);
+                    listing.besides_is_there |= besides == Some(entry.name.as_ref());
                     listing.closed &= cannot_be_joined_in_front(own.kind, entry.kind, downgrades);
                     if entry.blocks(own) && besides != Some(entry.name.as_ref()) {
                         listing.behind_writer |= entry.kind != Kind::Read;
@@ -94,9 +105,19 @@ impl Listing {
         self.behind_writer
     }
 
+    /// Whether the node that is not waited for was there.
+    pub(crate) const fn has_besides(&self) -> bool {
+        self.besides_is_there
+    }
+
     /// Whether there is a contender behind us, as far as is known: most join later.
     pub(super) const fn is_followed(&self) -> bool {
         self.followed
+    }
+
+    /// How long ago that was.
+    pub(super) fn age(&self) -> Duration {
+        self.at.elapsed()
     }
 
     /// The nearest of them, at most two.

@@ -227,6 +227,15 @@ impl Position {
         self.listing.as_ref().is_some_and(Listing::is_followed)
     }
 
+    /// Discards what was known of the queue some time ago, if that may be over by now and no watch would tell: another
+    /// client may have deleted our node at the head of the queue, which nobody watches until the wait is over.
+    pub(crate) fn forget_if_old(&mut self) {
+        let is_old = |listing: &Listing| listing.ahead() == 0 && listing.age() >= LONG_WAIT;
+        if self.listing.as_ref().is_some_and(is_old) {
+            self.forget();
+        }
+    }
+
     /// Discards the known state of the queue.
     pub(crate) fn forget(&mut self) {
         (self.listing, self.looking, self.arming) = (None, None, None);

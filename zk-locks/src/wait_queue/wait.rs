@@ -75,6 +75,11 @@ impl WaitQueue {
 
     /// Whether the lock is granted already.
     pub(crate) async fn may_begin(&self, position: &mut Position) -> Result<bool, AcquireError> {
+        position.forget_if_old();
+        // Those ahead may have left: without a wait no event of theirs has been looked at.
+        if position.ahead().is_some_and(|ahead| ahead > 0) {
+            position.forget();
+        }
         if self.look(position).await?.ahead() > 0 {
             // To be listed anew the next time.
             position.forget();
