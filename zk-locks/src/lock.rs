@@ -136,7 +136,7 @@ impl Lock {
     /// # Errors
     /// [`AcquireError`]. It is never in doubt: the fate of a lost create is found out first.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
-        self.enqueue().await?.wait().await
+        self.enqueue().await?.until_granted().await
     }
 
     /// As [`acquire`](Lock::acquire), for at most this long: connecting, queueing and waiting together.

@@ -112,8 +112,15 @@ impl<G> Ticket<G> {
     /// # Errors
     /// [`AcquireError`]; the place is given up then. [`AcquireError::Used`] from then on, and after the grant.
     pub async fn wait(&mut self) -> Result<G, AcquireError> {
+        if let Some(position) = &mut self.position {
+            position.forget_if_old();
+        }
+        self.until_granted().await
+    }
+
+    /// The same directly behind the request that joined the queue.
+    pub(crate) async fn until_granted(&mut self) -> Result<G, AcquireError> {
         let position = self.position.as_mut().ok_or(AcquireError::Used)?;
-        position.forget_if_old();
         let waited = self.wait_queue.wait(position).await;
         let position = self.position.take().ok_or(AcquireError::Used)?;
         waited?;

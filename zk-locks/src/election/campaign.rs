@@ -66,7 +66,7 @@ impl Election {
     /// [`AcquireError`], as for [`Lock::acquire`](crate::Lock::acquire).
     pub async fn campaign(&self, data: &[u8]) -> Result<Leadership, AcquireError> {
         let position = self.wait_queue.join_with(Role::Lead, None, data).await?;
-        let guard = Ticket::new(self.wait_queue.clone(), position).wait().await?;
+        let guard = Ticket::new(self.wait_queue.clone(), position).until_granted().await?;
         Ok(Leadership { guard })
     }
 

@@ -231,7 +231,7 @@ impl LatchTask {
         self.node.set(None);
         let position = wait_queue.join_with(Role::Lead, None, &self.data).await?;
         self.node.set(Some(position.node.path()));
-        let waited = Ticket::new(wait_queue.clone(), position).wait().await;
+        let waited = Ticket::new(wait_queue.clone(), position).until_granted().await;
         if waited.is_err() {
             self.node.set(None);
         }

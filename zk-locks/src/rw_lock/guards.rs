@@ -154,7 +154,7 @@ impl ReadGuard {
             return Err(AcquireError::WouldDeadlock);
         }
         position.revoked |= self.guard.held().is_revoked();
-        Ticket::new(self.wait_queue.clone(), position).wait().await
+        Ticket::new(self.wait_queue.clone(), position).until_granted().await
     }
 }
 

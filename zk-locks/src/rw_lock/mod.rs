@@ -100,7 +100,7 @@ impl RwLock {
     /// # Errors
     /// [`AcquireError`].
     pub async fn read(&self) -> Result<ReadGuard, AcquireError> {
-        self.enqueue_read().await?.wait().await
+        self.enqueue_read().await?.until_granted().await
     }
 
     /// Waits until all earlier contenders are done.
@@ -108,7 +108,7 @@ impl RwLock {
     /// # Errors
     /// [`AcquireError`].
     pub async fn write(&self) -> Result<WriteGuard, AcquireError> {
-        self.enqueue_write().await?.wait().await
+        self.enqueue_write().await?.until_granted().await
     }
 
     /// As [`read`](RwLock::read), for at most this long.
