@@ -173,6 +173,23 @@ async fn semaphore_mutex_costs(setup: Setup) {
     within(both.release()).await.unwrap();
 }
 
+/// The parents that all of them lack are created once.
+#[test_with(on_each_release)]
+async fn first_permits_cost_as_much_as_one(setup: Setup) {
+    let meter = Meter::new(&setup).await;
+    let mut costs = Vec::new();
+    // The very first one may find out what the server cannot do.
+    for permits in [1, 1, 3] {
+        let path = setup.path(&format!("first-{}", costs.len()));
+        let semaphore = Semaphore::new(&meter.zk, &path, 3);
+        let mark = meter.proxy.mark();
+        let guards = within(semaphore.acquire_many(permits)).await.unwrap();
+        costs.push(ops(&meter.proxy.frames_since(mark)));
+        within(guards.release()).await.unwrap();
+    }
+    assert_eq!(costs[2], costs[1]);
+}
+
 #[test_with(on_each_release)]
 async fn multi_lock_wait_costs(setup: Setup) {
     let paths = [setup.existing("a").await, setup.existing("b").await];

@@ -30,7 +30,7 @@ const ROUNDS_MAX: usize = 8;
 /// The parents that nodes need.
 #[derive(Debug, Default)]
 pub(crate) struct Above {
-    /// The nodes, each after its parent, with absolute paths.
+    /// The nodes, without duplicates, each after its parent, with absolute paths.
     levels: Vec<(String, CreateMode, AclList)>,
     /// The options of their requests.
     options: CallOptions,
@@ -87,9 +87,12 @@ impl Above {
             let is_there = |path: &&str| ancestors(&floor).any(|there| there == *path);
             let mut levels: Vec<&str> = parent(&path).into_iter().flat_map(ancestors).collect();
             levels.retain(|path| *path != "/" && !is_there(path));
-            let levels = levels.into_iter().rev();
-            let level = |path: &str| (path.to_owned(), wanted, wish.acl().clone());
-            above.levels.extend(levels.map(level));
+            for path in levels.into_iter().rev() {
+                // Nodes of one transaction often have parents in common.
+                if above.levels.iter().all(|(known, ..)| known != path) {
+                    above.levels.push((path.to_owned(), wanted, wish.acl().clone()));
+                }
+            }
             above.options = match known_by {
                 None => *options,
                 // They have to be as patient as the protected node itself.
