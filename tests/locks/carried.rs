@@ -1,9 +1,11 @@
 //! Requests of recipes, whatever the client's call options and whatever goes wrong.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use zk_client::{CallOptions, Cause, WriteError, path::PathError};
-use zk_locks::{AcquireError, Barrier, Group, Lock, Queue, RwLock, Semaphore, SimpleLock};
+use zk_locks::{
+    AcquireError, Barrier, DurableLock, Group, Lock, Queue, RwLock, Semaphore, SimpleLock,
+};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::{busy::too_busy_for, test_with};
@@ -97,5 +99,25 @@ async fn guard_transaction_keeps_client_options(setup: Setup) {
     let written = within(guard.transaction().set(&path, b"refused").into_future()).await;
     assert_eq!(written, Err(WriteError::NotApplied(Cause::Throttled)));
     assert_eq!(busy.turned_away(), 1);
+    within(guard.release()).await.unwrap();
+
+    // Of a lock that outlives sessions too; what the recipe asks itself takes the time that it needs.
+    let lock = DurableLock::new(&hasty, &setup.path("told-durable"), "job");
+    let guard = within(lock.acquire()).await.unwrap();
+    let late = proxy.on(Match::reply(OpCode::MULTI).once()).hold();
+    let written = within(guard.transaction().set(&path, b"late").into_future()).await;
+    assert!(written.as_ref().is_err_and(overdue), "{written:?}");
+    late.release();
+    let late = proxy.on(Match::reply(OpCode::MULTI).once()).hold();
+    let in_the_end = async {
+        within(late.fired()).await;
+        let asked = Instant::now();
+        while asked.elapsed() < limit * 2 {
+            tokio::time::sleep(limit).await;
+        }
+        late.release();
+    };
+    let (checked, ()) = within(async { tokio::join!(guard.check(), in_the_end) }).await;
+    assert_eq!(checked, Ok(()));
     within(guard.release()).await.unwrap();
 }

@@ -138,7 +138,7 @@ impl DurableGuard {
         if let Some(lost) = self.tenure.loss() {
             return Err(lost.into());
         }
-        let checked = self.transaction().await;
+        let checked = self.held().await;
         match (checked, self.tenure.loss()) {
             (_, Some(lost)) => Err(lost.into()),
             (Ok(Ok(_)), None) => Ok(()),
@@ -155,6 +155,11 @@ impl DurableGuard {
     /// A transaction that happens only if the lock is still held: see
     /// [`Guard::transaction`](crate::Guard::transaction).
     pub fn transaction(&self) -> Request<'_, Result<Vec<OpResult>, MultiError>, WriteError> {
+        self.held().as_told()
+    }
+
+    /// A transaction that fails if the lock is not held, as patient as the recipe itself.
+    fn held(&self) -> Request<'_, Result<Vec<OpResult>, MultiError>, WriteError> {
         self.client.multi().check(&self.tenure.terms.path)
     }
 
