@@ -171,6 +171,12 @@ async fn release_drop_and_loss_cancel_the_token(setup: Setup) {
     setup.outsider.delete(guard.path()).await.unwrap();
     within(token.cancelled()).await;
     assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
+
+    // One that is asked for afterwards.
+    let guard = within(lock.acquire()).await.unwrap();
+    setup.outsider.delete(guard.path()).await.unwrap();
+    assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
+    assert!(guard.cancellation_token().is_cancelled());
 }
 
 /// A write that the lock protects, in ZooKeeper itself: with the check in front it needs no token.

@@ -228,10 +228,16 @@ impl Guard {
     }
 
     /// A token for work that runs elsewhere: cancelled when the lock is lost, or the guard released or dropped. All
-    /// calls return the same one. The first one starts a task that waits for the [loss](Guard::lost).
+    /// calls return the same one. The first one starts a task that waits for the [loss](Guard::lost), unless the lock is
+    /// [known](Guard::status) to be lost: then the token is cancelled already.
     pub fn cancellation_token(&self) -> CancellationToken {
         let start = || {
             let token = CancellationToken::new();
+            if matches!(self.status(), Status::Lost(_)) {
+                // Work that looks at the token first does not even begin.
+                token.cancel();
+                return token;
+            }
             let (held, cancelled) = (self.held.clone(), token.clone());
             self.held.client().spawn(async move {
                 tokio::select! {
