@@ -12,7 +12,10 @@ use zk_locks::{
 };
 use zk_tests::test_with;
 
-use crate::locks::support::{Setup, emptied, on_each_release, within};
+use crate::locks::{
+    cohorts::waiting,
+    support::{Setup, emptied, on_each_release, within},
+};
 
 #[test_with(on_each_release)]
 async fn metrics_count_grants_waits_and_losses(setup: Setup) {
@@ -242,4 +245,100 @@ async fn section_waits_from_its_own_request_on(setup: Setup) {
     let waits = waits.0.lock().unwrap().clone();
     assert!(waits.len() == 2 && waits[1] <= took, "{waits:?} of {took:?}");
     drop(section);
+}
+
+/// Nor with the node, which another task has made.
+#[test_with(on_each_release)]
+async fn first_section_waits_from_its_own_request_on(setup: Setup) {
+    let path = setup.existing("first-section").await;
+    let waits = Arc::new(Waits::default());
+    let lock = CohortLock::builder(&setup.outsider, &path).observer(waits.clone()).build();
+    let held = within(Lock::new(&setup.client().await, &path).acquire()).await.unwrap();
+    let ask = || {
+        let lock = lock.clone();
+        tokio::spawn(async move { lock.acquire().await })
+    };
+    let first = ask();
+    waiting(&lock, 1).await;
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(200) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let asked = Instant::now();
+    let second = ask();
+    waiting(&lock, 2).await;
+    first.abort();
+    waiting(&lock, 1).await;
+    within(held.release()).await.unwrap();
+    let section = within(second).await.unwrap().unwrap();
+    let took = asked.elapsed();
+    let waits = waits.0.lock().unwrap().clone();
+    assert!(waits.len() == 1 && waits[0] <= took, "{waits:?} of {took:?}");
+    drop(section);
+}
+
+/// How many attempts have joined, left, were granted the lock, and have given up.
+#[derive(Default)]
+struct Attempts(Mutex<[usize; 4]>);
+
+impl LockObserver for Attempts {
+    fn joined(&self, _path: &str) {
+        self.0.lock().unwrap()[0] += 1;
+    }
+
+    fn left(&self, _path: &str) {
+        self.0.lock().unwrap()[1] += 1;
+    }
+
+    fn granted(&self, _grant: &Grant<'_>) {
+        self.0.lock().unwrap()[2] += 1;
+    }
+
+    fn given_up(&self, _path: &str, _waited: Duration) {
+        self.0.lock().unwrap()[3] += 1;
+    }
+}
+
+/// However they get the lock, or do not.
+#[test_with(on_each_release)]
+async fn each_task_of_a_cohort_is_an_attempt(setup: Setup) {
+    let (path, zk) = (setup.existing("attempts").await, setup.client().await);
+    let theirs = Lock::new(&setup.outsider, &path);
+    let attempts = Arc::new(Attempts::default());
+    let seen = || *attempts.0.lock().unwrap();
+    let lock = CohortLock::builder(&zk, &path).linger(Duration::from_secs(3600));
+    let lock = lock.observer(attempts.clone()).build();
+    let ask = || {
+        let lock = lock.clone();
+        tokio::spawn(async move { lock.acquire().await })
+    };
+    let held = within(theirs.acquire()).await.unwrap();
+    let first = ask();
+    waiting(&lock, 1).await;
+    let late = lock.acquire_timeout(Duration::from_millis(20)).await;
+    assert_eq!(late.map(drop).unwrap_err(), AcquireError::TimedOut);
+    assert_eq!(seen(), [2, 1, 0, 1]);
+    // With the node, from the task before, and at rest.
+    within(held.release()).await.unwrap();
+    let first = within(first).await.unwrap().unwrap();
+    let second = ask();
+    waiting(&lock, 1).await;
+    within(first.release()).await.unwrap();
+    within(within(second).await.unwrap().unwrap().release()).await.unwrap();
+    within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
+    assert_eq!(seen(), [4, 4, 3, 1]);
+    // Failed with the session.
+    let held = within(theirs.acquire()).await.unwrap();
+    let last = ask();
+    waiting(&lock, 1).await;
+    zk.close().await.unwrap();
+    within(last).await.unwrap().unwrap_err();
+    assert_eq!(seen(), [5, 5, 3, 2]);
+    // Tries are attempts if the lock seems to be free.
+    within(held.release()).await.unwrap();
+    let lock = CohortLock::builder(&setup.outsider, &path).observer(attempts.clone()).build();
+    let section = within(lock.try_acquire()).await.unwrap().expect("it is free");
+    assert!(within(lock.try_acquire()).await.unwrap().is_none());
+    within(section.release()).await.unwrap();
+    assert_eq!(seen(), [6, 6, 4, 2]);
 }

@@ -48,7 +48,10 @@ pub trait LockObserver: Send + Sync + 'static {
         let _ = session;
     }
 
-    /// An attempt has joined a queue. [`left`](Self::left) follows.
+    /// An attempt has joined a queue: its node is there, at this path. [`left`](Self::left) follows, with the same path.
+    ///
+    /// A task of a [`CohortLock`](crate::CohortLock) has no node of its own: it has joined when it asks, and the path is
+    /// that of the lock.
     fn joined(&self, path: &str) {
         let _ = path;
     }

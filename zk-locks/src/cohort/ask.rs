@@ -2,11 +2,12 @@
 
 use std::{mem, sync::Arc};
 
-use tokio::{sync::oneshot, time::Instant};
+use tokio::sync::oneshot;
 use zk_client::SessionEnd;
 
 use super::{
     CohortGuard,
+    attempt::Attempt,
     local::{Shared, Waiter},
     runner::Runner,
 };
@@ -23,9 +24,13 @@ impl Shared {
     /// Takes the lock if it is idle in the process, or a place in the queue.
     pub(super) fn ask(self: &Arc<Self>) -> Asked {
         let (grant, granted) = oneshot::channel();
+        let mut attempt = Attempt::begin(&self.wait_queue);
         let mut local = loop {
-            if let Some(guard) = self.take_idle() {
-                return Asked::Granted(guard);
+            if let Some((number, guard)) = self.take_idle() {
+                match self.grant_idle(number, guard, attempt) {
+                    Ok(guard) => return Asked::Granted(guard),
+                    Err(back) => attempt = back,
+                }
             }
             let local = self.local();
             // It may have become idle in between; waiters are passed nothing then.
@@ -36,7 +41,7 @@ impl Shared {
         let number = local.number();
         let is_first = local.waiters.is_empty();
         local.unwanted = None;
-        local.waiters.push_back(Waiter { number, since: Instant::now(), grant });
+        local.waiters.push_back(Waiter { number, attempt, grant });
         let needs_runner = !mem::replace(&mut local.has_runner, true);
         drop(local);
         let waiting = Waiting { shared: self.clone(), number, granted, is_told: false };
@@ -52,12 +57,13 @@ impl Shared {
     fn leave(&self, number: u64) {
         let mut local = self.local();
         let position = local.waiters.binary_search_by_key(&number, |waiter| waiter.number);
-        drop(position.ok().and_then(|position| local.waiters.remove(position)));
+        let waiter = position.ok().and_then(|position| local.waiters.remove(position));
         let is_nobodys = local.waiters.is_empty() && local.has_runner;
         if is_nobodys {
             local.unwanted = Some(self.wait_queue.client.for_cleanup());
         }
         drop(local);
+        drop(waiter);
         if is_nobodys {
             self.changed();
         }

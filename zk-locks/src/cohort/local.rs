@@ -11,16 +11,20 @@ use tokio::{
 };
 use zk_client::Client;
 
+use super::attempt::Attempt;
 use crate::{
     error::{AcquireError, Lost},
     guard::{Guard, Held, Status},
+    observe::Observers,
     wait_queue::{Stay, WaitQueue},
 };
 
 /// What the tasks of a cohort share.
 pub(super) struct Shared {
     pub(super) wait_queue: Arc<WaitQueue>,
-    /// Never locked while a guard is dropped or a waiter notified: both call back into this.
+    /// The same queue, for the cohort's node: observers are told of the tasks instead, which come and go meanwhile.
+    pub(super) unobserved: WaitQueue,
+    /// Never locked while a guard is dropped, a waiter notified or an observer told: all of them call back into this.
     local: Mutex<Local>,
     /// Wakes the runner: the state has changed.
     pub(super) news: Notify,
@@ -45,7 +49,7 @@ pub(super) struct Local {
 
 pub(super) struct Waiter {
     pub(super) number: u64,
-    pub(super) since: Instant,
+    pub(super) attempt: Attempt,
     pub(super) grant: oneshot::Sender<Result<CohortGuard, AcquireError>>,
 }
 
@@ -173,8 +177,10 @@ impl Local {
 
 impl Shared {
     pub(super) fn new(wait_queue: WaitQueue) -> Arc<Self> {
-        let wait_queue = Arc::new(wait_queue);
-        Arc::new(Self { wait_queue, local: Mutex::default(), news: Notify::new() })
+        let mut unobserved = wait_queue.beside(wait_queue.path.clone());
+        unobserved.settings.observers = Observers::default();
+        let (wait_queue, local, news) = (Arc::new(wait_queue), Mutex::default(), Notify::new());
+        Arc::new(Self { wait_queue, unobserved, local, news })
     }
 
     pub(super) fn local(&self) -> MutexGuard<'_, Local> {

@@ -5,7 +5,7 @@ use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use zk_client::Client;
 
-use super::{CohortGuard, ask::Asked, local::Shared};
+use super::{CohortGuard, ask::Asked, attempt::Attempt, local::Shared};
 use crate::{builder::Builder, error::AcquireError, layout::Role, queue::Queue, ticket};
 
 /// An exclusive lock that tasks of one process pass on among themselves without asking any server.
@@ -35,6 +35,12 @@ use crate::{builder::Builder, error::AcquireError, layout::Role, queue::Queue, t
 /// [`scope`](crate::Guard::scope) stops the work. No task is granted the lock on a lost node. Waiters queue up again
 /// with a new node, or [fail](Builder::fail_on_loss); if the session has ended they fail in any case, and a cohort of
 /// another client is needed.
+///
+/// # Observers
+///
+/// To [observers](Builder::observer) and metrics, each task that waits is an attempt of its own, and not the node: it has
+/// joined when it asks, has waited since then when it is granted the lock, and gives up when its future is dropped or it is
+/// told of a failure. It joins, leaves and gives up at the path of the lock; a grant has the path of the node.
 ///
 /// ```
 /// # async fn write(_: zk_locks::FencingToken) {}
@@ -120,8 +126,11 @@ impl CohortLock {
     /// # Errors
     /// [`AcquireError`].
     pub async fn try_acquire(&self) -> Result<Option<CohortGuard>, AcquireError> {
-        if let Some(guard) = self.shared.take_idle() {
-            return Ok(Some(guard));
+        if let Some((number, guard)) = self.shared.take_idle() {
+            let attempt = Attempt::begin(&self.shared.wait_queue);
+            if let Ok(guard) = self.shared.grant_idle(number, guard, attempt) {
+                return Ok(Some(guard));
+            }
         }
         if self.shared.is_busy() {
             return Ok(None);

@@ -53,18 +53,20 @@ impl Runner {
         };
         let requeues = self.shared.wait_queue.settings.stay.requeues;
         match queued {
-            Ok((guard, contended)) => self.shared.grant(guard, contended),
+            Ok((guard, ahead, contended)) => self.shared.grant(guard, ahead, contended),
             Err(AcquireError::NodeDeleted | AcquireError::LeaseRanOut) if requeues => {}
             Err(error) => self.shared.fail(&error),
         }
     }
 
-    async fn queue(&self) -> Result<(Guard, bool), AcquireError> {
-        let wait_queue = &self.shared.wait_queue;
+    /// Gets the lock: with the number of contenders that were ahead, and whether there is one behind.
+    async fn queue(&self) -> Result<(Guard, Option<usize>, bool), AcquireError> {
+        let wait_queue = &self.shared.unobserved;
         let mut position = wait_queue.join(Role::Lock, None).await?;
         wait_queue.wait(&mut position).await?;
         let contended = position.is_followed();
-        Ok((Guard::new(wait_queue, position)?, contended))
+        let (guard, waited) = Guard::unreported(wait_queue, position)?;
+        Ok((guard, waited.ahead, contended))
     }
 
     async fn superseded(&self) {

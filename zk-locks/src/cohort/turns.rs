@@ -1,31 +1,48 @@
 //! Passing the lock on, and what happens to the waiters when that fails.
 
-use std::{mem, sync::Arc, time::Duration};
+use std::{mem, sync::Arc};
 
 use tokio::time::Instant;
 use zk_client::SessionEnd;
 
 use super::{
     CohortGuard,
-    local::{Next, Shared, Step, Turn, Watched},
+    attempt::Attempt,
+    local::{Next, Shared, Step, Turn, Waiter, Watched},
 };
 use crate::{
     error::{AcquireError, Lost},
     guard::Guard,
+    wait_queue::Waited,
 };
 
 impl Shared {
-    /// Takes an idle lock.
-    pub(super) fn take_idle(self: &Arc<Self>) -> Option<CohortGuard> {
+    /// Takes an idle lock, with the number of its turn: to be [granted](Self::grant_idle).
+    pub(super) fn take_idle(&self) -> Option<(u64, Guard)> {
         let mut local = self.local();
         let turn = local.turn.as_mut()?;
         let (guard, _) = turn.idle.take()?;
-        let number = turn.number;
         turn.sections += 1;
-        drop(local);
-        self.passed_on(number, guard, Duration::ZERO)
-            .inspect_err(|&lost| self.lose(number, lost))
-            .ok()
+        Some((turn.number, guard))
+    }
+
+    /// Gives a lock that was idle to a task; `Err` if it turns out to be lost.
+    pub(super) fn grant_idle(
+        self: &Arc<Self>,
+        number: u64,
+        guard: Guard,
+        attempt: Attempt,
+    ) -> Result<CohortGuard, Attempt> {
+        match self.passed_on(number, guard, &attempt) {
+            Ok(guard) => {
+                attempt.granted();
+                Ok(guard)
+            }
+            Err(lost) => {
+                self.lose(number, lost);
+                Err(attempt)
+            }
+        }
     }
 
     /// Wraps a lock that was just granted to a try. If another task has asked meanwhile, the runner queues up for it;
@@ -37,14 +54,16 @@ impl Shared {
     }
 
     /// Gives a lock that was just granted to the first waiter.
-    pub(super) fn grant(self: &Arc<Self>, guard: Guard, contended: bool) {
-        let number = self.begin(&guard, contended);
+    pub(super) fn grant(self: &Arc<Self>, guard: Guard, ahead: Option<usize>, contended: bool) {
+        let turn = self.begin(&guard, contended);
         let waiter = self.local().waiters.pop_front();
-        let guard = CohortGuard { guard: Some(guard), turn: number, shared: self.clone() };
+        let of_cohort = |guard| CohortGuard { guard: Some(guard), turn, shared: self.clone() };
         // If there are no waiters, or that one has just left, dropping the guard passes it on.
-        if let Some(waiter) = waiter {
-            let _ = waiter.grant.send(Ok(guard));
-        }
+        let Some(Waiter { attempt, grant, .. }) = waiter else { return drop(of_cohort(guard)) };
+        let waited = Waited { time: attempt.waited(), ahead };
+        let guard = of_cohort(guard.granted(&self.wait_queue, waited));
+        attempt.granted();
+        let _ = grant.send(Ok(guard));
     }
 
     fn begin(&self, guard: &Guard, contended: bool) -> u64 {
@@ -83,7 +102,7 @@ impl Shared {
                 turn.sections += 1;
             }
             drop(local);
-            let passed = match self.passed_on(number, guard, waiter.since.elapsed()) {
+            let passed = match self.passed_on(number, guard, &waiter.attempt) {
                 Ok(passed) => passed,
                 Err(lost) => {
                     // This comes first: without waiters the runner ends.
@@ -92,6 +111,7 @@ impl Shared {
                     return None;
                 }
             };
+            waiter.attempt.granted();
             match waiter.grant.send(Ok(passed)) {
                 // That waiter has left; try the next one.
                 Err(Ok(mut back)) => guard = back.guard.take()?,
@@ -105,9 +125,9 @@ impl Shared {
         self: &Arc<Self>,
         number: u64,
         guard: Guard,
-        waited: Duration,
+        attempt: &Attempt,
     ) -> Result<CohortGuard, Lost> {
-        let guard = guard.passed_on(&self.wait_queue, waited)?;
+        let guard = guard.passed_on(&self.wait_queue, attempt.waited())?;
         if let Some(turn) = self.local().turn(number) {
             turn.held = guard.held().clone();
         }
@@ -200,9 +220,10 @@ impl Shared {
     /// Fails all waiters.
     pub(super) fn fail(&self, error: &AcquireError) {
         let waiters = mem::take(&mut self.local().waiters);
-        for waiter in waiters {
+        for Waiter { attempt, grant, .. } in waiters {
+            drop(attempt);
             // That waiter may have left.
-            let _ = waiter.grant.send(Err(error.clone()));
+            let _ = grant.send(Err(error.clone()));
         }
     }
 }

@@ -72,27 +72,40 @@ impl Drop for Cancellation {
 impl Guard {
     /// A guard for a place at the head of the queue; `Err` if it was lost meanwhile.
     pub(crate) fn new(wait_queue: &WaitQueue, position: Position) -> Result<Self, Lost> {
-        let release_record = wait_queue.release_record(&position);
-        let (node, own_watch, revoked, waited) = position.granted();
-        let guard = Self::of_node(wait_queue, node, (own_watch, revoked), waited)?;
-        Ok(Self { release_record, ..guard })
+        let (guard, waited) = Self::unreported(wait_queue, position)?;
+        Ok(guard.granted(wait_queue, waited))
     }
 
-    /// A guard for the node of a grant, with what was learned of it; `Err` if it was lost meanwhile.
+    /// As `new`, with the wait, for a holder that is yet to be found.
+    pub(crate) fn unreported(
+        wait_queue: &WaitQueue,
+        position: Position,
+    ) -> Result<(Self, Waited), Lost> {
+        let release_record = wait_queue.release_record(&position);
+        let (node, own_watch, revoked, waited) = position.granted();
+        let guard = Self::of_node(wait_queue, node, (own_watch, revoked))?;
+        Ok((Self { release_record, ..guard }, waited))
+    }
+
+    /// A guard for the node of a grant that is yet to be [reported](Guard::granted), with what was learned of the node;
+    /// `Err` if it was lost meanwhile.
     pub(crate) fn of_node(
         wait_queue: &WaitQueue,
         node: OwnedNode,
         (own_watch, revoked): (Option<Watch>, bool),
-        waited: Waited,
     ) -> Result<Self, Lost> {
         let token = FencingToken::new(node.stat().czxid);
         let held = match wait_queue.settings.filter.has_ids() {
             true => Held::new(wait_queue.client.clone(), node.path().to_owned(), token),
             false => Held::of_shared_name(wait_queue.client.clone(), node.path().to_owned(), token),
         };
-        let mut guard = Self::of(held.heard(own_watch, revoked), node)?;
-        guard.hold = Some(Hold::begin(wait_queue, &guard.held, waited));
-        Ok(guard)
+        Self::of(held.heard(own_watch, revoked), node)
+    }
+
+    /// Reports the grant to a holder that has waited for so long: its hold begins.
+    pub(crate) fn granted(mut self, wait_queue: &WaitQueue, waited: Waited) -> Self {
+        self.hold = Some(Hold::begin(wait_queue, &self.held, waited));
+        self
     }
 
     /// A guard for a node; `Err` if it was lost meanwhile.
@@ -125,9 +138,8 @@ impl Guard {
         self.put_down();
         let Self { held, node, keeping, .. } = self;
         let node = node.ok_or(Lost::NodeDeleted)?;
-        let mut guard = Self::kept(held.passed_on()?, node, keeping.passed_on())?;
-        guard.hold = Some(Hold::begin(wait_queue, &guard.held, Waited { time, ahead: None }));
-        Ok(guard)
+        let guard = Self::kept(held.passed_on()?, node, keeping.passed_on())?;
+        Ok(guard.granted(wait_queue, Waited { time, ahead: None }))
     }
 
     /// Lends the node for a trade. Work under the lock is cancelled first.

@@ -4,7 +4,7 @@ use zk_client::{CreateMode, MultiError, OwnedNode, Pending, Rejection, WriteErro
 
 use super::{Semaphore, permits::Look};
 use crate::{
-    error::AcquireError,
+    error::{AcquireError, Lost},
     guard::Guard,
     layout::Role,
     wait_queue::{DetachedPosition, Position, WaitQueue},
@@ -101,10 +101,11 @@ impl Semaphore {
         let failed = match (&mut nodes).await {
             Ok(Ok(nodes)) => {
                 let waited = rest.traded();
-                let guards = nodes
-                    .into_iter()
-                    .map(|node| Guard::of_node(&self.leases, node, (None, false), waited));
-                return Ok(Outcome::Granted(guards.collect::<Result<_, _>>()?));
+                let guards = nodes.into_iter().map(|node| {
+                    let guard = Guard::of_node(&self.leases, node, (None, false))?;
+                    Ok(guard.granted(&self.leases, waited))
+                });
+                return Ok(Outcome::Granted(guards.collect::<Result<_, Lost>>()?));
             }
             Ok(Err(failed)) => failed,
             Err(error) => return Err(self.leases.refused(error)),
