@@ -7,8 +7,8 @@ use std::{
 
 use zk_client::{Id, Session, SessionId};
 use zk_locks::{
-    AclList, AcquireError, CohortLock, Grant, Lock, LockObserver, Lost, Metrics, Perms, Rejection,
-    RwLock,
+    AclList, AcquireError, Barrier, CohortLock, DoubleBarrier, Grant, Group, Lock, LockObserver,
+    Lost, Metrics, Perms, Rejection, RwLock, SimpleLock,
 };
 use zk_tests::test_with;
 
@@ -212,6 +212,11 @@ async fn observer_learns_each_recipes_session(setup: Setup) {
     for client in [&setup.outsider, &zk] {
         drop(Lock::builder(client, &path).observer(attached.clone()).build());
         drop(RwLock::builder(client, &path).observer(attached.clone()).build());
+        // Nothing is ever reported of these.
+        drop(SimpleLock::builder(client, &path).observer(attached.clone()).build());
+        drop(Group::builder(client, &path).observer(attached.clone()).build());
+        drop(Barrier::builder(client, &path).observer(attached.clone()).build());
+        drop(DoubleBarrier::builder(client, &path).observer(attached.clone()).build());
     }
     let [one, other] = [&setup.outsider, &zk].map(|client| client.session().id());
     assert_eq!(*attached.0.lock().unwrap(), [one, one, other, other]);

@@ -53,6 +53,8 @@ pub struct Builder<R> {
     pub(crate) settings: Settings,
     #[cfg(feature = "metrics")]
     metrics_name: Cow<'static, str>,
+    /// Whether the recipe ever reports anything.
+    reports: bool,
     over: fn(WaitQueue) -> R,
 }
 
@@ -83,12 +85,19 @@ impl<R> Builder<R> {
             },
             #[cfg(feature = "metrics")]
             metrics_name: Cow::Borrowed(UNNAMED),
+            reports: true,
             over,
         }
     }
 
     pub(crate) fn named(mut self, name: &str) -> Self {
         self.settings.filter.named = Some(name.to_owned());
+        self
+    }
+
+    /// For recipes that report nothing.
+    pub(crate) const fn unreported(mut self) -> Self {
+        self.reports = false;
         self
     }
 
@@ -239,8 +248,9 @@ impl<R> Builder<R> {
     /// servers are unreachable the lock counts as lost all the same, and is given away when they are back, or with the
     /// session.
     ///
-    /// Applies to what a guard holds; a [`SimpleLock`](crate::SimpleLock), a [`Group`](crate::Group) and a
-    /// [`DurableLock`](crate::DurableLock) have no such limit. A [`CohortLock`](crate::CohortLock) counts for each of
+    /// Applies to what a guard holds; a [`SimpleLock`](crate::SimpleLock), a [`Group`](crate::Group), a
+    /// [`DoubleBarrier`](crate::DoubleBarrier) and a [`DurableLock`](crate::DurableLock) have no such limit, nor a
+    /// [`max_hold`](Builder::max_hold). A [`CohortLock`](crate::CohortLock) counts for each of
     /// its holders. Costs a task for each guard, and one request for each lock that is taken away. Default: never.
     ///
     /// ```
@@ -264,7 +274,8 @@ impl<R> Builder<R> {
         self
     }
 
-    /// The observer of grants, releases and losses: [`Metrics`](crate::Metrics), for example.
+    /// The observer of grants, releases and losses: [`Metrics`](crate::Metrics), for example. A
+    /// [`SimpleLock`](crate::SimpleLock), a [`Group`](crate::Group) and barriers report nothing.
     pub fn observer(mut self, observer: Arc<impl LockObserver>) -> Self {
         self.settings.observers.set = Some(observer);
         self
@@ -285,14 +296,16 @@ impl<R> Builder<R> {
     pub fn build(self) -> R {
         #[cfg(feature = "metrics")]
         let metrics_name = self.metrics_name;
-        let Self { client, path, description, mut settings, over, .. } = self;
+        let Self { client, path, description, mut settings, reports, over, .. } = self;
         settings.description = description.unwrap_or_else(identity::describe);
         settings.filter.names = settings.layout.names();
-        #[cfg(feature = "metrics")]
-        {
-            settings.observers.recorder = Some(crate::metrics::named(&client, &metrics_name));
+        if reports {
+            #[cfg(feature = "metrics")]
+            {
+                settings.observers.recorder = Some(crate::metrics::named(&client, &metrics_name));
+            }
+            settings.observers.tell(|observer| observer.attached(&client.session()));
         }
-        settings.observers.tell(|observer| observer.attached(&client.session()));
         over(WaitQueue::new(client, path, settings))
     }
 }
@@ -306,6 +319,7 @@ impl<R> Clone for Builder<R> {
             settings: self.settings.clone(),
             #[cfg(feature = "metrics")]
             metrics_name: self.metrics_name.clone(),
+            reports: self.reports,
             over: self.over,
         }
     }

@@ -77,9 +77,10 @@ impl Group {
     }
 
     /// The group under `path`, with settings: its [`acl`](Builder::acl) and its [`layout`](Builder::layout). Those about
-    /// queues have no effect.
+    /// queues have no effect, and [observers](Builder::observer) are told nothing.
     pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         Builder::new(client, path, |wait_queue| Self { wait_queue: Arc::new(wait_queue) })
+            .unreported()
     }
 
     /// Joins the group with data for others, such as an address, until the guard is [released](Guard::release) or

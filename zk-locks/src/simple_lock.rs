@@ -55,12 +55,14 @@ impl SimpleLock {
         Self::builder(client, path).build()
     }
 
-    /// A lock whose node is `path`, with settings: only the description, the access control list and the pause before
-    /// looking again apply.
+    /// A lock whose node is `path`, with settings: only the description, the access control list, the
+    /// [required](Builder::require_parent) nodes and the pause before looking again apply.
+    /// [Observers](Builder::observer) are told nothing.
     pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         Builder::new(client, path, |wait_queue| Self {
             wait_queue: Arc::new(wait_queue.of_one_node()),
         })
+        .unreported()
     }
 
     /// Waits until this attempt gets the lock, in no order.

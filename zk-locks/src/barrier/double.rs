@@ -68,12 +68,14 @@ impl DoubleBarrier {
         Self::builder(client, path).build().of(participants)
     }
 
-    /// A barrier on `path`, with settings; those about queues have no effect. Set the [number of participants](DoubleBarrier::of) afterwards.
+    /// A barrier on `path`, with settings; those about queues have no effect, and [observers](Builder::observer) are told
+    /// nothing. Set the [number of participants](DoubleBarrier::of) afterwards.
     pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         Builder::new(client, path, |wait_queue| Self {
             wait_queue: Arc::new(wait_queue),
             participants: 1,
         })
+        .unreported()
     }
 
     /// Sets the number of participants. All of them must use the same number.

@@ -54,6 +54,7 @@ impl Barrier {
         Builder::new(client, path, |wait_queue| Self {
             wait_queue: Arc::new(wait_queue.of_one_node()),
         })
+        .unreported()
     }
 
     /// Sets the barrier: every client that calls [`wait`](Barrier::wait) from now on waits. Returns whether the barrier
