@@ -4,12 +4,17 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use zk_client::CreateMode;
-use zk_locks::{AcquireError, Barrier, Client, DoubleBarrier, Layout, Participation, SessionEnd};
-use zk_proto::OpCode;
+use zk_locks::{
+    AcquireError, Barrier, Client, DoubleBarrier, Layout, Participation, Rejection, SessionEnd,
+};
+use zk_proto::{ErrorCode, OpCode};
 use zk_testkit::proxy::Match;
 use zk_tests::{busy::too_busy_for, test_with};
 
-use crate::locks::support::{Setup, emptied, joined, on_each_release, ops, within};
+use crate::locks::{
+    refusals::answered_with,
+    support::{Setup, emptied, joined, on_each_release, ops, within},
+};
 
 #[test_with(on_each_release)]
 async fn removal_lets_all_barrier_waiters_pass(setup: Setup) {
@@ -322,4 +327,19 @@ async fn sign_of_the_next_round_is_left(setup: Setup) {
     deletion.release();
     within(leaving).await.unwrap().unwrap();
     assert!(setup.outsider.exists(&ready).await.unwrap().is_some());
+}
+
+/// Only what a lost connection has taken away is asked for again.
+#[test_with(on_each_release)]
+async fn refused_leave_asks_once(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let barrier = DoubleBarrier::new(&zk, &setup.existing("refused").await, 1);
+    let entered = within(barrier.enter()).await.unwrap();
+    let mark = proxy.mark();
+    let _refused = answered_with(&proxy, Match::reply(OpCode::EXISTS), ErrorCode::NO_AUTH);
+    let left = within(entered.leave()).await;
+    assert_eq!(left, Err(AcquireError::Rejected(Rejection::NoAuth)));
+    let frames = proxy.frames_since(mark);
+    let asked = ops(&frames).iter().filter(|op| **op == OpCode::EXISTS).count();
+    assert_eq!(asked, 1, "{frames}");
 }

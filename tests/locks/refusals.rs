@@ -8,7 +8,7 @@ use zk_tests::{busy::ask_for_nothing, test_with};
 use crate::locks::support::{Setup, emptied, joined, on_each_release, ops, within};
 
 /// Has these answers say that the request failed.
-fn answered_with(proxy: &Proxy, replies: Match, code: ErrorCode) -> RuleHandle {
+pub(super) fn answered_with(proxy: &Proxy, replies: Match, code: ErrorCode) -> RuleHandle {
     proxy.on(replies).rewrite(move |reply| {
         reply.truncate(12);
         let code = code.0 as u32;

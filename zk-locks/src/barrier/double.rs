@@ -327,6 +327,8 @@ async fn round(wait_queue: &WaitQueue) -> Result<Option<(Vec<String>, Zxid)>, Ac
     let names = client.children(path).submit();
     let (sign, names) = match sign.await {
         Ok(sign) => (sign, names.await),
+        Err(refused @ ReadError::Rejected(_)) => return Err(refused.into()),
+        // Not answered: asked again, both, so that they stay in this order.
         Err(_) => (client.exists(&ready).await?, client.children(path).await),
     };
     match names {
