@@ -35,6 +35,7 @@ pub(crate) async fn double_barrier(play: &Play) {
     for moment in Moment::ALL {
         play.reach(moment).await;
         guard(play, &ours).await;
+        // One that comes too late counts together with the one that is still inside.
         awaits!(play, barrier.enter_timeout(BRIEF));
     }
     awaits!(play, ours.leave_timeout(BRIEF));

@@ -27,6 +27,11 @@ const READY: &str = "ready";
 /// ephemeral one under the path, and a node called `ready` exists from when all participants are there until all have
 /// left. A `ready` left over from a round whose participants have died lets none of ours in too early.
 ///
+/// Those are counted who are there, as in Curator: whoever comes while somebody of a round has not left yet is counted
+/// together with that one. So if there are more comers than the number of participants, or one enters again before all
+/// have left, a round can be complete with a participant of the one before. Have exactly so many, and let each enter again
+/// only when its [`leave`](Participation::leave) has returned.
+///
 /// Entering costs three requests in one round trip, plus one request and a notification for all but the last
 /// participant, which writes: a transaction that checks the nodes of all. Leaving costs five requests, and at most two
 /// more for each of the others. The [loss](Guard::lost) of the node, above all with its session, counts as having left:
@@ -93,8 +98,8 @@ impl DoubleBarrier {
     /// Three requests in one round trip, one more while waiting, and one for the last participant, whose length grows
     /// with the number of participants. Waiters get one notification.
     ///
-    /// No participant enters unless at some moment all were there together. A participant that was there at that moment
-    /// may have left when the others learn of it.
+    /// No participant enters unless at some moment as many were there together. One that was there at that moment may have
+    /// left when the others learn of it, and may be of the [round before](DoubleBarrier).
     ///
     /// Dropping the future leaves the barrier: no node stays behind.
     ///
