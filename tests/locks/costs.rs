@@ -228,6 +228,19 @@ async fn proclaim_and_observe_costs(setup: Setup) {
 }
 
 #[test_with(on_each_release)]
+async fn following_a_missing_path_costs(setup: Setup) {
+    let path = setup.path("missing");
+    let meter = Meter::new(&setup).await;
+    let mut holders = Lock::new(&meter.zk, &path).queue().follow();
+    let missing = meter.costs(&[LIST, OpCode::EXISTS], 2, holders.next()).await.unwrap();
+    assert!(missing.is_empty());
+    let guard = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
+    let there = within(holders.next()).await.unwrap();
+    assert_eq!(there.iter().map(|holder| holder.token).collect::<Vec<_>>(), [guard.token()]);
+    within(guard.release()).await.unwrap();
+}
+
+#[test_with(on_each_release)]
 async fn latch_costs(setup: Setup) {
     let path = setup.existing("latch").await;
     let meter = Meter::new(&setup).await;

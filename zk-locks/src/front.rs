@@ -44,13 +44,12 @@ impl Front {
     /// several, or none, by the path.
     async fn read(&self) -> Result<(Vec<Contender>, Watch), ReadError> {
         loop {
-            let names = match self.client.children(&self.path).await {
-                Err(ReadError::Rejected(Rejection::NoNode)) => Vec::new(),
-                children => children?.0,
-            };
-            let read = match self.first(names).as_slice() {
-                [first] if !shares(first.kind) => self.read_one(first).await?,
-                _ => self.read_many().await?,
+            let read = match self.client.children(&self.path).await {
+                Err(ReadError::Rejected(Rejection::NoNode)) => self.read_none().await?,
+                children => match self.first(children?.0).as_slice() {
+                    [first] if !shares(first.kind) => self.read_one(first).await?,
+                    _ => self.read_many().await?,
+                },
             };
             if let Some(read) = read {
                 return Ok(read);
@@ -70,14 +69,17 @@ impl Front {
         }
     }
 
-    /// `None` if there is an exclusive contender by now, or the path was deleted or created.
+    /// Of a path that is missing; `None` if it was created meanwhile.
+    async fn read_none(&self) -> Result<Option<(Vec<Contender>, Watch)>, ReadError> {
+        let (path, watch) = self.client.exists(&self.path).watch().await?;
+        Ok(path.is_none().then_some((Vec::new(), watch)))
+    }
+
+    /// `None` if there is an exclusive contender by now, or the path was deleted and created again.
     async fn read_many(&self) -> Result<Option<(Vec<Contender>, Watch)>, ReadError> {
         let ((names, _), watch) = match self.client.children(&self.path).watch().await {
             Ok(children) => children,
-            Err(ReadError::Rejected(Rejection::NoNode)) => {
-                let (path, watch) = self.client.exists(&self.path).watch().await?;
-                return Ok(path.is_none().then_some((Vec::new(), watch)));
-            }
+            Err(ReadError::Rejected(Rejection::NoNode)) => return self.read_none().await,
             Err(error) => return Err(error),
         };
         let first = self.first(names);
