@@ -43,7 +43,9 @@ async fn uncontended_cohort_costs_a_plain_lock(setup: Setup) {
     let (proxy, zk) = setup.proxied().await;
     let lock = CohortLock::new(&zk, &setup.existing("alone").await);
     let mark = proxy.mark();
-    within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
+    let guard = within(lock.acquire()).await.unwrap();
+    assert_eq!(format!("{guard:?}"), format!("CohortGuard({:?})", *guard));
+    within(guard.release()).await.unwrap();
     let frames = proxy.frames_since(mark);
     assert_eq!(ops(&frames), [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::DELETE], "{frames}");
 }

@@ -45,6 +45,6 @@ impl Drop for CohortGuard {
 
 impl fmt::Debug for CohortGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CohortGuard").field(&self.guard).finish()
+        f.debug_tuple("CohortGuard").field(&**self).finish()
     }
 }
