@@ -227,6 +227,24 @@ async fn proclaim_and_observe_costs(setup: Setup) {
     theirs.costs(&[OpCode::DELETE], 1, lead.resign()).await.unwrap();
 }
 
+/// The event of its own write uses up the watch.
+#[test_with(on_each_release)]
+async fn watched_leader_reads_what_it_proclaims(setup: Setup) {
+    let path = setup.existing("watched").await;
+    let meter = Meter::new(&setup).await;
+    let lead = within(Election::new(&meter.zk, &path).campaign(b"one")).await.unwrap();
+    let read = meter.proxy.on(Match::reply(READ)).watch();
+    // Has the node watched at once, and not after a second.
+    drop(lead.cancellation_token());
+    within(read.fired()).await;
+    let mark = meter.proxy.mark();
+    within(lead.proclaim(b"two")).await.unwrap();
+    within(read.fired_times(2)).await;
+    let frames = meter.since(mark).await;
+    assert_eq!(ops(&frames), [OpCode::MULTI, READ, OpCode::SYNC], "{frames}");
+    within(lead.resign()).await.unwrap();
+}
+
 #[test_with(on_each_release)]
 async fn following_a_missing_path_costs(setup: Setup) {
     let path = setup.path("missing");

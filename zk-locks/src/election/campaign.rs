@@ -13,7 +13,8 @@ use crate::{
 
 /// An election: the candidate that has stood for longest leads, until it resigns or is lost.
 ///
-/// A campaign costs what a [`Lock`](crate::Lock) does, a proclamation one request; an observer pays two reads for each
+/// A campaign costs what a [`Lock`](crate::Lock) does, a proclamation one request and, after a
+/// second of leading, one read; an observer pays two reads for each
 /// change. A leader that is [lost](crate::Guard::lost) must stop its work, and may stand again behind all others; a
 /// [`LeaderLatch`] does so by itself.
 ///

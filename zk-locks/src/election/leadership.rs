@@ -48,7 +48,9 @@ impl fmt::Debug for Leadership {
 
 impl Leadership {
     /// Publishes other data to [observers](crate::Election::follow): writes our node, if it is there. The
-    /// [token](Guard::token) stays the same. One request.
+    /// [token](Guard::token) stays the same. One request, and one read where the node is watched, as it is after a second
+    /// of leading: the event of this write uses up the watch, and what has been written might be a
+    /// [request](crate::Queue::revoke) for the lead back.
     ///
     /// Dropping the future does not stop the write once it has been polled.
     ///
