@@ -61,12 +61,15 @@ pub trait LockObserver: Send + Sync + 'static {
         let _ = path;
     }
 
-    /// A lock was granted.
+    /// A lock was granted. An attempt that has [joined](Self::joined) for several permits of a
+    /// [`Semaphore`](crate::Semaphore) is granted each of them. A [`DurableLock`](crate::DurableLock) that its owner had
+    /// already is granted without joining.
     fn granted(&self, grant: &Grant<'_>) {
         let _ = grant;
     }
 
-    /// An attempt has ended without a grant: its caller has given up, or it failed.
+    /// An attempt that had [joined](Self::joined) has ended without a grant: its caller has given up, or it failed. What
+    /// fails before, or finds the lock taken at a first look, is not reported.
     fn given_up(&self, path: &str, waited: Duration) {
         let _ = (path, waited);
     }
@@ -138,13 +141,14 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Returns the number of granted locks.
+    /// Returns the number of granted locks. Each permit of a [`Semaphore`](crate::Semaphore) counts, several of one attempt
+    /// too.
     #[must_use]
     pub fn grants(&self) -> u64 {
         self.grants.load(Relaxed)
     }
 
-    /// Returns the number of attempts that ended without a grant.
+    /// Returns the number of attempts that joined a queue and ended without a grant.
     #[must_use]
     pub fn given_up(&self) -> u64 {
         self.given_up.load(Relaxed)
@@ -182,7 +186,7 @@ impl Metrics {
         sessions
     }
 
-    /// Returns how long granted attempts waited.
+    /// Returns how long granted attempts waited, once for each grant.
     #[must_use]
     pub const fn waits(&self) -> &Histogram {
         &self.waits
