@@ -7,9 +7,10 @@ use zk_client::{
     WriteError, path::PathError,
 };
 
-/// Why a lock was not acquired. Whatever the reason, no node of the attempt stays behind, with one exception: a client
-/// that may create nodes under the lock's path but not list them cannot find the node of a create whose reply was lost,
-/// and that node stays until the session ends.
+/// Why a lock was not acquired. Whatever the reason, no node of the attempt stays behind, with two exceptions, for want
+/// of permissions on the lock's path. A client that may create nodes there but not list them cannot find the node of a
+/// create whose reply was lost, and that node stays until the session ends. So does any node that the client may not
+/// delete, unless the session, which keeps trying, is allowed to after all.
 ///
 /// Otherwise the outcome is certain: the fate of a lost create is found out before anything is reported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +25,8 @@ pub enum AcquireError {
     /// The session ended, and with it the place in the queue.
     #[error("{0}")]
     SessionEnded(SessionEnd),
-    /// The lock was granted while the servers could no longer be trusted to keep the session.
+    /// The lock was granted when the servers could no longer be trusted to keep the session: nothing had confirmed it for
+    /// the session timeout less the [margin](crate::ConnectOptions::lease).
     #[error("servers not heard from for the session timeout")]
     LeaseRanOut,
     /// Another client has deleted this attempt's node from the queue.
@@ -92,7 +94,7 @@ pub enum AcquireError {
         /// The path of the node.
         path: String,
     },
-    /// The [ticket](crate::Ticket) has been used: its lock was granted before.
+    /// The [ticket](crate::Ticket) has been used: its lock was granted, or a wait has failed.
     #[error("the ticket has been used")]
     Used,
     /// The lock's path is not a path.
@@ -158,7 +160,9 @@ pub enum Lost {
     /// The session has ended.
     #[error("lock lost: {0}")]
     SessionEnded(SessionEnd),
-    /// The servers have not been heard from for so long that they may have granted the lock to another contender.
+    /// Nothing has confirmed the session for the session timeout less the [margin](crate::ConnectOptions::lease): the
+    /// servers may have granted the lock to another contender. One that was heard from meanwhile may have been cut off
+    /// from the leader. Of a [`DurableLock`](crate::DurableLock): its own lease is over, and was not renewed.
     #[error("lock lost: servers not heard from for the session timeout")]
     LeaseRanOut,
     /// The lock's node is gone, and not with the session as far as that is known: another client has deleted it. If the
@@ -177,19 +181,22 @@ pub enum CheckError {
     /// The lock is not held any more.
     #[error("{0}")]
     Lost(#[from] Lost),
-    /// The servers could not be asked. The lock may still be held.
+    /// The servers were not reached, or refuse to answer, for want of a permission to read the node. The lock may still be
+    /// held.
     #[error("ownership not confirmed: {0}")]
     Unavailable(WriteError),
 }
 
-/// Why a release was not confirmed. The lock is not held any more in any case.
+/// Why a release was not confirmed. The caller has nothing to do under the lock any more in any case; whether others can
+/// have it depends on the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
     /// The session has ended: the node goes, or has gone, with it.
     #[error("{0}")]
     SessionEnded(SessionEnd),
-    /// The server refuses to delete the node: others keep waiting for it. The session tries again when it has presented
+    /// The server refuses to delete the node. The session has not ended, the node stays, and others keep waiting for it.
+    /// The session tries again when it has presented
     /// another identity or is connected anew, and now and then; the node is deleted with the session at the latest.
     #[error("{0}")]
     Refused(WriteError),

@@ -214,7 +214,9 @@ impl SimpleGuard {
     /// implementation too.
     ///
     /// # Errors
-    /// [`ReleaseError`] if no server has confirmed it: the session has ended, and the lock with it.
+    /// [`ReleaseError`] if no server has confirmed it: the session has ended, and the lock with it; or servers
+    /// [refuse](ReleaseError::Refused) to delete the node. Then the session goes on and the node stays: others keep waiting
+    /// for it until the session may delete it after all, or ends.
     pub fn release(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
         self.guard.release()
     }

@@ -96,8 +96,9 @@ impl DurableGuard {
         }
     }
 
-    /// The state as known locally, without a request: held or lost. [`Status::Suspect`] once the session has ended: the
-    /// lock is held until its lease is over, or another client [carries on](Self::carry_on).
+    /// The state as known locally, without a request: held or lost. [`Status::Suspect`] while the session is not connected,
+    /// and once it has ended: the lock does not depend on it, but is not renewed. It is held until its
+    /// [lease](Self::lease_left) is over, unless another client [carries on](Self::carry_on).
     #[must_use]
     pub fn status(&self) -> Status {
         use zk_client::SessionState;

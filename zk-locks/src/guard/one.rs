@@ -289,7 +289,9 @@ impl Guard {
     /// The release is under way when this returns the future; dropping the future does not stop it.
     ///
     /// # Errors
-    /// [`ReleaseError`] if no server has confirmed it: the session has ended, and the lock with it.
+    /// [`ReleaseError`] if no server has confirmed it: the session has ended, and the lock with it; or servers
+    /// [refuse](ReleaseError::Refused) to delete the node. Then the session goes on and the node stays: others keep waiting
+    /// for it until the session may delete it after all, or ends.
     pub fn release(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
         let Self { cancellation, hold, keeping, node, release_record, held } = self;
         // In drop order.

@@ -10,7 +10,8 @@ use crate::error::Lost;
 pub enum Status {
     /// Held.
     Held,
-    /// Held, as long as the servers keep the session although they are unreachable now: at least for this long.
+    /// Held, as long as the servers keep the session although they are unreachable now: at least for this long. A
+    /// [`DurableLock`](crate::DurableLock) is held for this long whatever becomes of the session.
     Suspect {
         /// Time left until the lock counts as lost.
         lease_left: Duration,
