@@ -14,6 +14,7 @@ impl Deref for CohortGuard {
 
 impl CohortGuard {
     /// Passes the lock on to the next task of the cohort, or releases it and waits until other contenders can have it.
+    /// A lock that [lingers](crate::Builder::linger) stays in the process: then this is done at once, and releases nothing.
     ///
     /// The release is under way when this returns the future; dropping the future does not stop it.
     ///

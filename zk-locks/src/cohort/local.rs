@@ -55,7 +55,8 @@ pub(super) struct Waiter {
 
 /// The lock, held by one task of a cohort. It dereferences to [`Guard`].
 ///
-/// Dropping it passes the lock on to the next task, or releases it in the background.
+/// Dropping it passes the lock on to the next task, keeps it for a later one if it [lingers](crate::Builder::linger), or
+/// releases it in the background.
 #[must_use = "dropping it releases the lock"]
 pub struct CohortGuard {
     /// `Some` until this is dropped or released.

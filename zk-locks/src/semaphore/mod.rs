@@ -55,8 +55,8 @@ mod take;
 ///
 /// # Cost and losses
 ///
-/// Four requests in two round trips if there is a permit; one more while waiting, and two for each change during the
-/// wait; one to release it. A permit that is [lost](Guard::lost) may have another holder already: ask anew. So may one whose
+/// Four requests in two round trips if there is a permit. The first waiter lists the permits once more, and again for
+/// each of their changes; the others wait as for a [`Lock`](crate::Lock). One request to release it. A permit that is [lost](Guard::lost) may have another holder already: ask anew. So may one whose
 /// session is being [closed](crate::Client::close): end what runs under permits first.
 ///
 /// # Number of permits
@@ -114,7 +114,8 @@ impl Semaphore {
     /// Waits for a permit, behind all earlier contenders.
     ///
     /// Two round trips if there is one, and four requests: the place in the queue with two listings, and a transaction
-    /// that trades it for the permit. Waiting for a release costs one listing for each change.
+    /// that trades it for the permit. While waiting, the first in line lists the permits once more, and again for each of
+    /// their changes; with a [node](Semaphore::counted_at) for the number, a read comes with each listing.
     ///
     /// Dropping the future gives up at any point: no node stays behind.
     ///
