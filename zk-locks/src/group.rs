@@ -116,7 +116,8 @@ impl Group {
         }
     }
 
-    /// Follows the members, in the order of joining. Sends no request before the first [`next`](Follow::next).
+    /// Follows the members, in the order of joining: those that come and go. Changes of the data of single members are not
+    /// followed; they show with the next coming or going. Sends no request before the first [`next`](Follow::next).
     ///
     /// Each change costs one notification, one listing, and one read for each member.
     #[must_use]

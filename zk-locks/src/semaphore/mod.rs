@@ -191,8 +191,8 @@ impl Semaphore {
         self.leases.queue().contenders().await
     }
 
-    /// Follows the holders of permits: as with the readers of a lock, each of their changes is reported to every
-    /// observer.
+    /// Follows the holders of permits: as with the [readers of a lock](crate::Queue::follow), every observer learns of each that
+    /// comes or goes. Changes of the data of single holders, as when one is asked for its permit back, are not followed.
     #[must_use]
     pub fn follow(&self) -> Follow<Vec<Contender>> {
         self.leases.queue().follow()
