@@ -47,6 +47,7 @@ scripts! {
     moved_session_resends_refused_requests
     unresolvable_name_costs_one_attempt
     throttled_patient_request_is_resent
+    throttled_removal_of_watches_is_retried
     a_throttled_request_outlives_connections
     close_retries_throttled_requests_once
     new_server_list_causes_no_doubt

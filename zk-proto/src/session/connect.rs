@@ -175,6 +175,7 @@ impl<R, W: Watcher> Session<R, W> {
             Timer::Ping,
             Timer::Silence,
             Timer::Probe,
+            Timer::Unwatch,
             Timer::Probation,
         ] {
             self.timers.stop(timer);

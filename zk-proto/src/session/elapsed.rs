@@ -24,6 +24,7 @@ impl<R, W: Watcher> Session<R, W> {
                 Timer::Probation => self.observed(now),
                 Timer::Probe => self.probe(),
                 Timer::Pause => self.end_due_pauses(now),
+                Timer::Unwatch => self.remove_again(now),
             }
         }
         self.check();

@@ -324,7 +324,12 @@ impl<R, W: Watcher> Session<R, W> {
                 self.liveness.not_asked(now);
                 self.watch_confirmation();
             }
-            // Its outcome does not matter: no task waits for it.
+            PendingRequest::Own { purpose: Purpose::Unwatch(path), .. }
+                if err == ErrorCode::THROTTLED_OP =>
+            {
+                self.removal_throttled(now, path);
+            }
+            // Its outcome does not matter otherwise: no task waits for it.
             PendingRequest::Own { purpose: Purpose::Unwatch(_) | Purpose::Confirm, .. } => {}
             PendingRequest::Close { token, .. } => {
                 self.reply(token, Outcome::Answered(Answer { zxid, code: err, body }));

@@ -25,12 +25,14 @@ pub(crate) enum Timer {
     Probe,
     /// A throttled request is to be resent.
     Pause,
+    /// Watches are to be removed that the server had no time to remove.
+    Unwatch,
     /// The connection has been observed for long enough.
     Probation,
 }
 
 impl Timer {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Expiry,
         Self::Close,
         Self::Dial,
@@ -40,6 +42,7 @@ impl Timer {
         Self::Retry,
         Self::Probe,
         Self::Pause,
+        Self::Unwatch,
         Self::Probation,
     ];
 }

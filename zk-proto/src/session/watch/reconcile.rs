@@ -1,6 +1,7 @@
 //! Keeps the server's watches consistent with the registered ones, while subscribers are added and removed.
 
 use alloc::{boxed::Box, sync::Arc};
+use core::time::Duration;
 
 use super::{
     intent::{WatchBy, WatchIntent},
@@ -19,10 +20,14 @@ use crate::{
         pending_request::{PendingRequest, Purpose},
         phase::Phase,
         state::Session,
+        timer::Timer,
     },
     text::Str,
     time::Time,
 };
+
+/// Pause before a server that throttled the removal of watches is asked again.
+const REMOVE_AGAIN: Duration = Duration::from_millis(500);
 
 impl<R, W: Watcher> Session<R, W> {
     /// Forgets the watches that requests of kind `by` arm on `path`, or have armed, and that `gone` picks.
@@ -126,6 +131,23 @@ impl<R, W: Watcher> Session<R, W> {
     pub(in crate::session) fn remove_unwatched(&mut self, now: Time, path: &str) {
         if self.server_watches.is_any_at(path) && !self.is_watched(path) {
             self.remove_all(now, path);
+        }
+    }
+
+    /// Processes that the server had no time to remove its watches from a path: it goes on sending their events.
+    pub(in crate::session) fn removal_throttled(&mut self, now: Time, path: Arc<str>) {
+        self.server_watches.not_removed(path);
+        self.timers.set(Timer::Unwatch, now.after(REMOVE_AGAIN));
+    }
+
+    /// Makes the server remove what it had no time for. Where somebody watches again, it is removed with his watch.
+    pub(in crate::session) fn remove_again(&mut self, now: Time) {
+        for path in self.server_watches.take_left() {
+            if self.is_watched(&path) {
+                self.server_watches.not_removed(path);
+            } else {
+                self.remove_all(now, &path);
+            }
         }
     }
 

@@ -12,7 +12,10 @@
 //!   other, and of a one-shot watch for children that it replaces, events of the set of children, follows from its own
 //!   events.
 
-use alloc::{collections::BTreeMap, sync::Arc};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::intent::WatchBy;
 
@@ -48,6 +51,8 @@ struct Place {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerWatches {
     paths: BTreeMap<Arc<str>, Place>,
+    /// Paths that the server had no time to remove its watches from.
+    left: BTreeSet<Arc<str>>,
     /// Whether the server has proved to keep kinds apart: events have zxids since the same release.
     keeps_kinds_apart: bool,
 }
@@ -63,11 +68,11 @@ impl ServerWatches {
     }
 
     pub(crate) fn is_any(&self) -> bool {
-        !self.paths.is_empty()
+        !self.paths.is_empty() || !self.left.is_empty()
     }
 
     pub(crate) fn is_any_at(&self, path: &str) -> bool {
-        self.paths.contains_key(path)
+        self.paths.contains_key(path) || self.left.contains(path)
     }
 
     /// Records a request for a watch.
@@ -105,6 +110,17 @@ impl ServerWatches {
     /// Records a request to remove all watches on a path.
     pub(crate) fn removed(&mut self, path: &str) {
         self.paths.remove(path);
+        self.left.remove(path);
+    }
+
+    /// Records that such a request was not carried out.
+    pub(crate) fn not_removed(&mut self, path: Arc<str>) {
+        self.left.insert(path);
+    }
+
+    /// Takes the paths of which this is so.
+    pub(crate) fn take_left(&mut self) -> BTreeSet<Arc<str>> {
+        core::mem::take(&mut self.left)
     }
 
     pub(crate) const fn keeps_kinds_apart(&self) -> bool {
