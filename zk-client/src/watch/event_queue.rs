@@ -33,9 +33,10 @@ impl Drop for EventSender {
 #[derive(Debug)]
 struct Queued {
     items: VecDeque<Item>,
-    /// Total length of the paths in `items`.
+    /// How many of `items` are events, and the total length of their paths.
+    events: usize,
     bytes: usize,
-    items_max: usize,
+    events_max: usize,
     /// Why nothing follows, if nothing does.
     end: Option<WatchEnd>,
     /// Whether the listener has been dropped.
@@ -51,12 +52,13 @@ pub(crate) enum Item {
 }
 
 impl EventQueue {
-    /// Creates a mailbox for `items_max` items, besides which there is always room for a [`Resync`].
-    pub(crate) fn new(items_max: usize) -> Self {
+    /// Creates a mailbox for `events_max` events, besides which there is always room for a [`Resync`].
+    pub(crate) fn new(events_max: usize) -> Self {
         let news = Queued {
             items: VecDeque::new(),
+            events: 0,
             bytes: 0,
-            items_max: items_max.max(1),
+            events_max: events_max.max(1),
             end: None,
             closed: false,
             waker: None,
@@ -101,7 +103,7 @@ impl EventQueue {
         let mut news = self.lock();
         news.closed = true;
         news.items = VecDeque::new();
-        news.bytes = 0;
+        (news.events, news.bytes) = (0, 0);
         let waker = news.waker.take();
         drop(news);
         drop(waker);
@@ -162,21 +164,24 @@ impl EventQueue {
 impl Queued {
     fn take(&mut self) -> Option<Item> {
         let item = self.items.pop_front()?;
-        self.bytes = self.bytes.saturating_sub(item.len());
+        if let Item::Event(event) = &item {
+            self.events -= 1;
+            self.bytes -= event.path.len();
+        }
         Some(item)
     }
 
     fn event(&mut self, event: Event) -> Delivery {
-        let item = Item::Event(event);
-        let bytes = self.bytes.saturating_add(item.len());
-        if self.items.len() < self.items_max && bytes <= BYTES_MAX {
+        let bytes = self.bytes.saturating_add(event.path.len());
+        if self.events < self.events_max && bytes <= BYTES_MAX {
+            self.events += 1;
             self.bytes = bytes;
-            self.items.push_back(item);
+            self.items.push_back(Item::Event(event));
             return Delivery::Kept;
         }
         // A listener that has to read everything again needs none of these.
         self.items.clear();
-        self.bytes = 0;
+        (self.events, self.bytes) = (0, 0);
         self.resync(Resync::Lagged);
         Delivery::Lagged
     }
@@ -186,15 +191,6 @@ impl Queued {
         match self.items.back_mut() {
             Some(Item::Resync(last)) => *last = resync,
             _ => self.items.push_back(Item::Resync(resync)),
-        }
-    }
-}
-
-impl Item {
-    fn len(&self) -> usize {
-        match self {
-            Self::Event(event) => event.path.len(),
-            Self::Resync(_) => 0,
         }
     }
 }
@@ -231,6 +227,22 @@ mod tests {
         assert_eq!(read(&event_queue), items);
         assert_eq!(say(&event_queue, "/6"), Delivery::Kept);
         assert_eq!(read(&event_queue), [Item::Event(event("/6"))]);
+    }
+
+    #[test]
+    fn resync_takes_no_room_of_events() {
+        let event_queue = EventQueue::new(1);
+        event_queue.notify(WatchNotice::Gap);
+        assert_eq!(say(&event_queue, "/1"), Delivery::Kept);
+        event_queue.notify(WatchNotice::Gap);
+        let gap = || Item::Resync(Resync::Reconnected);
+        assert_eq!(read(&event_queue), [gap(), Item::Event(event("/1")), gap()]);
+        for path in ["/2", "/3"] {
+            say(&event_queue, path);
+        }
+        assert_eq!(say(&event_queue, "/4"), Delivery::Kept);
+        assert_eq!(say(&event_queue, "/5"), Delivery::Lagged);
+        assert_eq!(read(&event_queue), [Item::Resync(Resync::Lagged)]);
     }
 
     #[test]
