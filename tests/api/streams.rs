@@ -253,3 +253,19 @@ async fn streams_are_refused_before_3_6(server: &Place) {
     // The first attempt costs the connection, and only that one.
     assert_eq!(zk.session().epoch(), 2);
 }
+
+#[test_with(on_each_release)]
+async fn watches_are_shown_as_their_callers_see_them(server: &Place) {
+    let zk = client(server).await;
+    zk.create("/a/b", b"").parents().await.unwrap();
+    let zk = zk.chrooted("/a").unwrap();
+    let (_, once) = zk.get("/b").watch().await.unwrap();
+    assert_eq!(format!("{once:?}"), r#"Watch { path: "/b", .. }"#);
+    if are_lacking(server).await {
+        return;
+    }
+    let stream = zk.watch("/b").await.unwrap();
+    zk.set("/b", b"1").await.unwrap();
+    let shown = r#"WatchStream { path: "/b", queued: 1, end: None, .. }"#;
+    assert_eq!(format!("{stream:?}"), shown);
+}

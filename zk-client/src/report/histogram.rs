@@ -36,7 +36,7 @@ impl fmt::Debug for Histogram {
             .field("count", &self.count())
             .field("sum", &self.sum())
             .field("median", &self.quantile(0.5))
-            .field("longest", &self.quantile(1.0))
+            .field("at_most", &self.quantile(1.0))
             .finish()
     }
 }
@@ -134,6 +134,9 @@ mod tests {
             [at(0.0), at(0.2), at(0.4), at(0.6), at(0.8), at(1.0)],
             [0, 0, 1, 3, 127, 131_071]
         );
+        let shown =
+            "Histogram { count: 5, sum: 100.104ms, median: Some(3µs), at_most: Some(131.071ms) }";
+        assert_eq!(format!("{histogram:?}"), shown);
         histogram.add(Duration::MAX);
         assert_eq!(histogram.quantile(1.0), None);
     }

@@ -272,15 +272,17 @@ impl Arm {
     /// The watch that the reply arms on an absolute path, for the session and for the caller.
     #[inline(always)]
     fn intent(self, path: &str, chroot: &Chroot) -> Armed {
-        let (by, watcher, attached) = match self {
+        let absolute = || Arc::<str>::from(path);
+        let (path, by, watcher, attached) = match self {
             Self::Nothing => return None,
             Self::Once(by) => {
-                let (watch, sender) = Watch::new(chroot.clone());
-                (by, Listener::Once(sender), Attached::Once(watch))
+                let path = absolute();
+                let (watch, sender) = Watch::new(path.clone(), chroot.clone());
+                (path, by, Listener::Once(sender), Attached::Once(watch))
             }
-            Self::Heard(heard) => (heard.0, heard.1, Attached::Nothing),
+            Self::Heard(heard) => (absolute(), heard.0, heard.1, Attached::Nothing),
         };
-        Some((Box::new(WatchIntent { path: Arc::from(path), by, watcher }), attached))
+        Some((Box::new(WatchIntent { path, by, watcher }), attached))
     }
 }
 

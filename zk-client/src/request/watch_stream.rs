@@ -1,6 +1,7 @@
 //! Persistent watches.
 
 use std::{
+    fmt,
     future::poll_fn,
     pin::Pin,
     sync::Arc,
@@ -61,7 +62,6 @@ impl Attached {
 ///
 /// Dropping it removes the watch, also on the server once nothing else of the session needs it there. It does not keep
 /// the session alive.
-#[derive(Debug)]
 #[must_use = "dropping it takes the watch away"]
 pub struct WatchStream {
     event_queue: EventQueue,
@@ -130,6 +130,17 @@ impl WatchStream {
             Queued::Event(event) => WatchItem::Event(read_event(&self.chroot, &event)),
             Queued::Resync(resync) => WatchItem::Resync(resync),
         }
+    }
+}
+
+/// As its reader sees it.
+impl fmt::Debug for WatchStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WatchStream")
+            .field("path", &self.path())
+            .field("queued", &self.event_queue.len())
+            .field("end", &self.end())
+            .finish_non_exhaustive()
     }
 }
 

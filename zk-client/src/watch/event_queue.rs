@@ -92,6 +92,11 @@ impl EventQueue {
         self.lock().take()
     }
 
+    /// How many events are queued.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().events
+    }
+
     /// Returns why nothing follows, once all items have been read.
     pub(crate) fn end(&self) -> Option<WatchEnd> {
         let news = self.lock();

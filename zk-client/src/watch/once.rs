@@ -1,6 +1,7 @@
 //! Watches that fire once.
 
 use std::{
+    fmt,
     future::Future,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
@@ -35,19 +36,20 @@ use crate::{chroot::Chroot, error::SessionEnd};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 #[must_use = "a watch is armed on the server whether or not anybody listens"]
 pub struct Watch {
     notice: oneshot::Receiver<WatchNotice>,
+    /// Absolute.
+    path: Arc<str>,
     chroot: Chroot,
 }
 
 impl Watch {
     /// Creates a watch, and the session's end of it.
-    pub(crate) fn new(chroot: Chroot) -> (Self, Sender) {
+    pub(crate) fn new(path: Arc<str>, chroot: Chroot) -> (Self, Sender) {
         let (sender, notice) = oneshot::channel();
         let sender = Sender(Arc::new(Mutex::new(Some(sender))));
-        (Self { notice, chroot }, sender)
+        (Self { notice, path, chroot }, sender)
     }
 
     /// Returns the event, if there has been one; never waits. `None` also for a watch that has resolved.
@@ -63,6 +65,14 @@ impl Watch {
             // The others are for persistent watches.
             _ => Err(SessionEnd::Closed),
         }
+    }
+}
+
+/// Where it is; not how it is told.
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.chroot.relative(&self.path);
+        f.debug_struct("Watch").field("path", &path).finish_non_exhaustive()
     }
 }
 
