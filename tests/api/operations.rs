@@ -71,6 +71,19 @@ async fn subtree_is_deleted_or_the_obstacle_named(server: &Place) {
     assert!(zk.delete_recursive("/").await.is_err());
 }
 
+/// Nothing is deleted where nothing is, so nobody has to be allowed to.
+#[test_with(on_each_release)]
+async fn missing_subtree_needs_no_permission(server: &Place) {
+    let zk = client(server).await;
+    let acl =
+        AclList::from_iter([Acl { perms: Perms::READ | Perms::CREATE, ..Acl::open_unsafe() }]);
+    zk.create("/kept", b"").acl(&acl).await.unwrap();
+    assert_eq!(zk.delete_recursive("/kept/missing").await, Ok(0));
+    zk.create("/kept/there", b"").await.unwrap();
+    let error = zk.delete_recursive("/kept/there").await.unwrap_err();
+    assert_eq!(error.rejection(), Some(Rejection::NoAuth));
+}
+
 #[test_with(on_each_release)]
 async fn multi_read_answers_each_read_by_itself(server: &Place) {
     let zk = client(server).await.chrooted("/app").unwrap();

@@ -1,7 +1,10 @@
 //! Deleting a node and everything below it.
 
 use super::error::Error;
-use std::future::{Future, IntoFuture as _};
+use std::{
+    future::{Future, IntoFuture as _},
+    mem,
+};
 
 use zk_proto::path;
 
@@ -59,8 +62,14 @@ impl Work {
             let cause = Cause::InvalidArgument("the servers' root cannot be deleted");
             return Err(self.failed(&root, WriteError::NotApplied(cause)));
         }
+        let mut is_synced = false;
         loop {
             let levels = self.levels(&root).await?;
+            if levels.is_empty() && !mem::replace(&mut is_synced, true) {
+                // The server may lag. A delete would show it, but may be forbidden where there is nothing to delete.
+                self.client.sync(&root).await.map_err(|error| self.failed(&root, error))?;
+                continue;
+            }
             let mut again = false;
             for level in levels.iter().rev() {
                 again |= self.delete(level).await?;
@@ -73,23 +82,27 @@ impl Work {
 
     /// The node, its children, their children, and so on, as far as they exist.
     async fn levels(&self, root: &str) -> Result<Vec<Vec<String>>, Error> {
-        let mut levels = vec![vec![root.to_owned()]];
-        while let Some(level) = levels.last().filter(|level| !level.is_empty()) {
-            let mut below = Vec::new();
-            for some in level.chunks(AT_ONCE) {
+        let (mut levels, mut named) = (Vec::new(), vec![root.to_owned()]);
+        while !named.is_empty() {
+            let (mut level, mut below) = (Vec::new(), Vec::new());
+            for some in named.chunks_mut(AT_ONCE) {
                 let list = |path: &String| self.client.children(path).into_future();
                 let lists: Vec<_> = some.iter().map(list).collect();
-                for (path, list) in some.iter().zip(lists) {
+                for (path, list) in some.iter_mut().zip(lists) {
                     match list.await {
                         Ok((names, _)) => {
                             below.extend(names.iter().map(|name| path::join(path, name)));
+                            level.push(mem::take(path));
                         }
                         Err(ReadError::Rejected(Rejection::NoNode)) => {}
                         Err(error) => return Err(self.failed(path, error)),
                     }
                 }
             }
-            levels.push(below);
+            if !level.is_empty() {
+                levels.push(level);
+            }
+            named = below;
         }
         Ok(levels)
     }
