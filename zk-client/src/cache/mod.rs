@@ -61,6 +61,10 @@ pub use self::{
 /// The cache reads only what servers report as changed, and everything when they cannot report what changed
 /// ([`Resync`](crate::Resync)).
 ///
+/// Since 3.8.4 and 3.9.2 servers withhold the events of a node from sessions that may not read it, and no watch fires
+/// when an access control list changes: a cache that is no longer allowed to read a node keeps its last state and stays
+/// [`Following`](CacheState::Following) until it reads everything again, such as after a reconnect.
+///
 /// Since 3.6, one watch covers all nodes. Everything is read by requests for up to 32 nodes each, one read of each node and
 /// one listing of each that has children; a change is read by one request. Without data, nodes are read by single requests.
 /// Servers before 3.6 have no persistent watches; there a node costs two watches and two requests.

@@ -77,7 +77,7 @@ pub enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionEnd {
-    /// The servers have expired it, or must have by now.
+    /// The servers have expired it, or must have by now: four thirds of its timeout after their last message.
     #[error("session expired")]
     Expired,
     /// The servers refuse the credentials.

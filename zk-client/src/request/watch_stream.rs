@@ -60,6 +60,9 @@ impl Attached {
 /// # }
 /// ```
 ///
+/// Since 3.8.4 and 3.9.2 servers withhold the events of a node from sessions that may not read it. Nothing is reported
+/// when an access control list takes that permission away, or gives it back.
+///
 /// Dropping it removes the watch, also on the server once nothing else of the session needs it there. It does not keep
 /// the session alive.
 #[must_use = "dropping it takes the watch away"]

@@ -18,7 +18,7 @@ use crate::{chroot::Chroot, error::SessionEnd};
 ///
 /// The server sends the event before it serves the change: a read answered later reflects the change. After a reconnect
 /// the event may stand for several changes. Dropping the watch only stops listening; the server keeps its watch until
-/// it fires.
+/// it fires. A watch that has resolved, also by [`try_event`](Watch::try_event), must not be awaited again: that panics.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
