@@ -7,6 +7,7 @@ mod batches;
 mod busy;
 mod caches;
 mod chroot;
+mod counts;
 mod creates;
 mod doubt;
 mod durations;

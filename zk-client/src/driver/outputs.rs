@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use zk_proto::{
     Time,
-    session::{Lease, Outcome, Output, State, WatchNotice},
+    session::{Lease, Outcome, Output, State, WatchNotice, Watcher as _},
 };
 
 use super::{
@@ -55,8 +55,10 @@ impl Driver {
             Output::Watch { watcher, notice } => {
                 if let WatchNotice::Event(event) = &notice {
                     tracing::trace!(kind = %event.kind, path = &*event.path, "watch fired");
+                    if !watcher.is_gone() {
+                        self.parts.counters.watch_event();
+                    }
                 }
-                self.parts.counters.watch_event();
                 if watcher.notify(notice) == Delivery::Lagged {
                     self.parts.counters.lagged();
                     tracing::debug!("events came faster than they were read");

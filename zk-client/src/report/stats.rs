@@ -63,7 +63,7 @@ pub struct Stats {
     pub disconnects: u64,
     /// Failed connection attempts.
     pub failed_attempts: u64,
-    /// Events passed on to watches.
+    /// Events passed on to watches, also to slow readers. What was dropped hears nothing.
     pub watch_events: u64,
     /// How often a stream's reader was too slow: see [`Resync::Lagged`](crate::Resync::Lagged).
     pub lagged: u64,
