@@ -1,8 +1,97 @@
 //! What is counted of requests and events: whatever a program has asked for, once.
 
+use std::sync::{Arc, Mutex};
+
+use zk_client::{
+    Acl, AclList, Answered, Client, CreateMode, Ending, ErrorCode, OpCode, OwnedNode, Perms,
+    SessionObserver, Stats, WriteError,
+};
+use zk_testkit::proxy::Match;
 use zk_tests::{patience::within, test_with};
 
-use crate::api::{Place, client, on_each_release};
+use crate::api::{Place, behind_proxy, client, on_each_release};
+
+#[derive(Default)]
+struct Endings(Mutex<Vec<(OpCode, Ending)>>);
+
+impl Endings {
+    fn take(&self) -> Vec<(OpCode, Ending)> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl SessionObserver for Endings {
+    fn answered(&self, answered: &Answered) {
+        self.0.lock().unwrap().push((answered.op, answered.ending));
+    }
+}
+
+async fn observed(server: &Place) -> (Client, Arc<Endings>) {
+    let endings = Arc::new(Endings::default());
+    let zk = server.options().observer(endings.clone()).connect().await.unwrap();
+    // Servers before 3.5 refuse the first one.
+    zk.create("/p", b"").await.unwrap();
+    zk.sync("/p").await.unwrap();
+    endings.take();
+    (zk, endings)
+}
+
+fn counts(stats: &Stats) -> (u64, u64, u64, u64) {
+    (stats.answered, stats.rejected, stats.not_sent, stats.unknown)
+}
+
+async fn protected(zk: &Client, path: &str) -> Result<OwnedNode, WriteError> {
+    let create = zk.create(path, b"").mode(CreateMode::EphemeralSequential).protected();
+    create.await.map(|created| created.owned.expect("it is protected"))
+}
+
+#[test_with(on_each_release)]
+async fn protected_create_and_its_delete_count(server: &Place) {
+    let (zk, endings) = observed(server).await;
+    let before = counts(&zk.stats());
+    let node = protected(&zk, "/p/a-").await.unwrap();
+    assert_eq!(endings.take(), [(OpCode::CREATE2, Ending::Ok)]);
+    within(node.delete()).await.unwrap();
+    assert_eq!(endings.take(), [(OpCode::DELETE, Ending::Ok)]);
+    protected(&zk, "/missing/a-").await.unwrap_err();
+    let rejected = Ending::Rejected(ErrorCode::NO_NODE);
+    assert_eq!(endings.take(), [(OpCode::CREATE2, rejected)]);
+    let stats = zk.stats();
+    assert_eq!(counts(&stats), (before.0 + 3, before.1 + 1, before.2, before.3));
+    assert_eq!(stats.latency().count(), stats.answered);
+
+    // Those whose owner does not wait count too.
+    drop(protected(&zk, "/p/a-").await.unwrap());
+    zk.sync("/p").await.unwrap();
+    let both = [OpCode::CREATE2, OpCode::DELETE].map(|op| (op, Ending::Ok));
+    assert_eq!(endings.take()[..2], both);
+}
+
+/// What the session does to find a node that it has lost sight of is not what the program has asked for.
+#[test_with(on_each_release)]
+async fn create_with_a_lost_answer_counts_once(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    zk.create("/p", b"").await.unwrap();
+    let before = counts(&zk.stats());
+    let lost = proxy.on(Match::reply(server.create_op()).once()).reset();
+    let node = within(protected(&zk, "/p/a-")).await.unwrap();
+    assert_eq!(lost.times_fired(), 1);
+    assert_eq!(counts(&zk.stats()), (before.0 + 1, before.1, before.2, before.3));
+    drop(node);
+}
+
+#[test_with(on_each_release)]
+async fn refused_delete_of_an_owner_counts(server: &Place) {
+    let (zk, endings) = observed(server).await;
+    let acl =
+        AclList::from_iter([Acl { perms: Perms::READ | Perms::CREATE, ..Acl::open_unsafe() }]);
+    zk.create("/kept", b"").acl(&acl).await.unwrap();
+    let node = protected(&zk, "/kept/a-").await.unwrap();
+    endings.take();
+    within(node.delete()).await.unwrap_err();
+    let refused = (OpCode::DELETE, Ending::Rejected(ErrorCode::NO_AUTH));
+    assert_eq!(endings.take(), [refused]);
+}
 
 /// Neither the end of a watch is an event, nor what nobody listens to.
 #[test_with(on_each_release)]

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
 use zk_proto::{
-    ErrorCode, OpCode, Str, Zxid,
+    ErrorCode, OpCode, Str, Time, Zxid,
     frame::RequestFrame,
     jute::decode_prefix,
     request::{DeleteRequest, ExistsRequest, ExistsResponse, SyncRequest},
@@ -14,6 +14,7 @@ use zk_proto::{
 use crate::{
     carry::{unconfirmed::Unconfirmed, version::ANY_VERSION},
     error::{CallError as _, WriteError},
+    report::observe::Ending,
     watch::Listener,
 };
 
@@ -31,6 +32,8 @@ pub(crate) struct GuaranteedDelete {
     path: Arc<str>,
     done: Option<oneshot::Sender<Result<(), WriteError>>>,
     aim: DeleteTarget,
+    /// When the driver received it, or tried again after a refusal.
+    since: Duration,
     /// The last pause after a refusal.
     pause: Duration,
 }
@@ -68,7 +71,14 @@ impl GuaranteedDelete {
         path: Arc<str>,
         done: Option<oneshot::Sender<Result<(), WriteError>>>,
     ) -> Self {
-        Self { path, done, aim: DeleteTarget::Name, pause: Duration::ZERO }
+        let (since, pause) = (Duration::ZERO, Duration::ZERO);
+        Self { path, done, aim: DeleteTarget::Name, since, pause }
+    }
+
+    /// Counts the time that it takes from here.
+    pub(crate) const fn since(mut self, now: Time) -> Self {
+        self.since = now.since_epoch();
+        self
     }
 
     /// Restricts the sweep to the node created in this transaction.
@@ -100,8 +110,14 @@ impl GuaranteedDelete {
         Outgoing { frame, token: self, watch: None, patience, on_loss }
     }
 
-    /// Processes an outcome. A waiting caller is notified of a refusal; the sweep then continues.
-    pub(crate) fn heard(mut self, outcome: Outcome, unconfirmed: &Unconfirmed) -> DeleteStep {
+    /// Processes an outcome. A waiting caller is notified of a refusal; the sweep then continues. A refusal and the end
+    /// are counted, before a caller learns of them.
+    pub(crate) fn heard(
+        mut self,
+        outcome: Outcome,
+        unconfirmed: &Unconfirmed,
+        count: impl FnOnce((OpCode, Duration), Ending),
+    ) -> DeleteStep {
         let aim = self.aim;
         if let DeleteTarget::Seen(czxid, _) | DeleteTarget::Synced(czxid) = aim {
             self.aim = DeleteTarget::Doubted(czxid);
@@ -135,6 +151,7 @@ impl GuaranteedDelete {
                 }
                 (_, code) => {
                     unconfirmed.refused(&self.path, code);
+                    count((OpCode::DELETE, self.since), Ending::Rejected(code));
                     return self.refused(code);
                 }
             },
@@ -148,6 +165,7 @@ impl GuaranteedDelete {
             // The reply was lost or unreadable. The next one may not be.
             Outcome::Unknown(_) => return DeleteStep::Later(self),
         };
+        count((OpCode::DELETE, self.since), Ending::of_write(&result));
         // The caller may have gone.
         let _ = self.done.map(|done| done.send(result));
         DeleteStep::Concluded(self.path)
@@ -203,7 +221,7 @@ mod tests {
     fn ask(sweep: GuaranteedDelete, outcome: Outcome) -> (OpCode, Patience, GuaranteedDelete) {
         let request = sweep.request();
         let (op, patience) = (request.frame.op(), request.patience);
-        match request.token.heard(outcome, &Unconfirmed::default()) {
+        match request.token.heard(outcome, &Unconfirmed::default(), |_, _| {}) {
             DeleteStep::Now(next) | DeleteStep::Later(next) => (op, patience, next),
             DeleteStep::Concluded(_) | DeleteStep::Refused(..) => panic!("{op:?} ends it"),
         }

@@ -16,6 +16,7 @@ use crate::{
     carry::{guaranteed_delete::GuaranteedDelete, published::SessionState},
     net::link::Link,
     queue::Ticket,
+    report::observe::Ending,
     watch::Listener,
 };
 
@@ -32,7 +33,8 @@ impl Driver {
             }
             Some(Withdrawn::Sent(Token::Caller(caller))) if caller.reply.is_some() => {
                 let outcome = Outcome::Unknown(Cause::Withdrawn);
-                self.parts.counters.concluded(now, (caller.op, caller.since), &outcome);
+                let asked = (caller.op, caller.since);
+                self.parts.counters.concluded(now, asked, Ending::Unknown);
                 caller.answer(outcome);
             }
             // The caller has been answered already.
@@ -55,7 +57,7 @@ impl Driver {
 
     pub(super) fn sweep(&mut self, now: Time, sweep: GuaranteedDelete) {
         self.parts.known.sweeps.begun();
-        self.parts.session.submit(now, Token::of(sweep.request()));
+        self.parts.session.submit(now, Token::of(sweep.since(now).request()));
     }
 
     /// Leaves the session once a caller has asked for it and nothing is left to do: the client that resumes it would
@@ -125,8 +127,11 @@ impl Driver {
     /// Carries out a task, due or not.
     pub(super) fn carry_on(&mut self, now: Time, task: Task) {
         match task {
-            Task::GuaranteedDelete(sweep) | Task::Refused(sweep) => {
+            Task::GuaranteedDelete(sweep) => {
                 self.parts.session.submit(now, Token::of(sweep.request()));
+            }
+            Task::Refused(sweep) => {
+                self.parts.session.submit(now, Token::of(sweep.since(now).request()));
             }
             Task::Attempt(id) => {
                 let next = self.attempts.retry(id);

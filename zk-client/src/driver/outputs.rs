@@ -21,7 +21,7 @@ use crate::{
     },
     driver::token::{Caller, Token},
     net::link::{Link, probe},
-    report::observe::Connected,
+    report::observe::{Connected, Ending},
     watch::{Delivery, Listener},
 };
 
@@ -88,12 +88,16 @@ impl Driver {
             }
             Token::Attempt(id) => {
                 let Published { id: session, epoch, .. } = self.parts.known.board.get();
-                let next = self.attempts.advance(id, (session, epoch), outcome);
+                let counters = &self.parts.counters;
+                let count = |asked, ending| counters.concluded(now, asked, ending);
+                let next = self.attempts.advance(id, (session, epoch), outcome, count);
                 self.parts.receiver.free(self.attempts.take_freed());
                 self.go_on(now, next);
             }
             Token::GuaranteedDelete(sweep) => {
-                match sweep.heard(outcome, &self.parts.known.sweeps) {
+                let counters = &self.parts.counters;
+                let count = |asked, ending| counters.concluded(now, asked, ending);
+                match sweep.heard(outcome, &self.parts.known.sweeps, count) {
                     DeleteStep::Now(sweep) => {
                         self.parts.session.submit(now, Token::of(sweep.request()));
                     }
@@ -113,7 +117,8 @@ impl Driver {
     /// Concludes a caller's request: answers the caller, unless that has been done, and frees the permit.
     pub(super) fn conclude(&mut self, now: Time, mut caller: Caller, outcome: Outcome) {
         if caller.reply.is_some() {
-            self.parts.counters.concluded(now, (caller.op, caller.since), &outcome);
+            let ending = Ending::of(&outcome);
+            self.parts.counters.concluded(now, (caller.op, caller.since), ending);
         }
         self.parts.receiver.free(caller.permit);
         if let Outcome::Answered(answer) = &outcome {

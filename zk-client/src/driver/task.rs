@@ -269,7 +269,9 @@ impl Driver {
         let request = match submission {
             Submission::GuaranteedDelete(sweep) => return self.sweep(now, sweep),
             Submission::Request(request) => return self.request(now, request),
-            Submission::Create(create, permit) => Token::of(self.attempts.start(*create, permit)),
+            Submission::Create(create, permit) => {
+                Token::of(self.attempts.start(*create, now, permit))
+            }
         };
         self.parts.session.submit(now, request);
     }

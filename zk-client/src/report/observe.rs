@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use zk_proto::{ErrorCode, OpCode, SessionId};
+use zk_proto::{ErrorCode, OpCode, SessionId, session::Outcome};
 
-use crate::error::{LinkError, SessionEnd};
+use crate::error::{LinkError, SessionEnd, WriteError};
 
 /// Receives the events of the session that it is [set](crate::ConnectOptions::observer) for. Locks have an observer of
 /// their own, in `zk-locks`.
@@ -67,7 +67,7 @@ pub trait SessionObserver: Send + Sync + 'static {
         let _ = end;
     }
 
-    /// Called when a request has ended.
+    /// Called when a request that [counts](crate::Stats) has ended.
     fn answered(&self, answered: &Answered) {
         let _ = answered;
     }
@@ -116,4 +116,28 @@ pub enum Ending {
     NotSent,
     /// It was sent, and there is no reply.
     Unknown,
+}
+
+impl Ending {
+    /// The outcome of a request.
+    pub(crate) fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Answered(answer) => match answer.code {
+                ErrorCode::OK => Self::Ok,
+                code => Self::Rejected(code),
+            },
+            Outcome::NotSent(_) => Self::NotSent,
+            Outcome::Unknown(_) => Self::Unknown,
+        }
+    }
+
+    /// The outcome of a write by what its caller is told.
+    pub(crate) const fn of_write<T>(result: &Result<T, WriteError>) -> Self {
+        match result {
+            Ok(_) => Self::Ok,
+            Err(WriteError::Rejected(rejection)) => Self::Rejected(rejection.code()),
+            Err(WriteError::NotApplied(_)) => Self::NotSent,
+            Err(WriteError::InDoubt { .. }) => Self::Unknown,
+        }
+    }
 }

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use zk_proto::{OpCode, Time, session::Outcome};
+use zk_proto::{OpCode, Time};
 
 #[cfg(feature = "metrics")]
 use crate::report::metrics::session::SessionMetrics;
@@ -26,6 +26,12 @@ use crate::{
 /// Counters of a session's clients together: see [`Client::stats`](crate::Client::stats).
 ///
 /// The counters are read one after the other: they need not be consistent with each other.
+///
+/// Requests are those that callers have asked for, directly or through caches and locks. A
+/// [protected](crate::Create::protected) create counts once, with its final outcome, and so does the delete of an
+/// [`OwnedNode`](crate::OwnedNode), awaited or not, and each time that a server refuses it; it does not if the session
+/// was over before. Not counted is what the session asks for by itself: pings, the `sync`s of its lease, watches armed
+/// again or removed, and the search for what has become of a create or a delete.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -176,28 +182,19 @@ impl Counters {
     }
 
     /// Counts a caller's request that has ended.
-    pub(crate) fn concluded(&self, now: Time, (op, since): (OpCode, Duration), outcome: &Outcome) {
+    pub(crate) fn concluded(&self, now: Time, (op, since): (OpCode, Duration), ending: Ending) {
         let took = now.since_epoch().saturating_sub(since);
-        let ending = match outcome {
-            Outcome::Answered(answer) => {
+        match ending {
+            Ending::Ok | Ending::Rejected(_) => {
                 one_more(&self.answered);
                 self.latency().add_alone(took);
-                if answer.code.is_ok() {
-                    Ending::Ok
-                } else {
-                    one_more(&self.rejected);
-                    Ending::Rejected(answer.code)
-                }
             }
-            Outcome::NotSent(_) => {
-                one_more(&self.not_sent);
-                Ending::NotSent
-            }
-            Outcome::Unknown(_) => {
-                one_more(&self.unknown);
-                Ending::Unknown
-            }
-        };
+            Ending::NotSent => one_more(&self.not_sent),
+            Ending::Unknown => one_more(&self.unknown),
+        }
+        if let Ending::Rejected(_) = ending {
+            one_more(&self.rejected);
+        }
         self.tell(|observer| observer.answered(&Answered { op, took, ending }));
     }
 

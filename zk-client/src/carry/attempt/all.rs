@@ -3,10 +3,11 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Weak},
+    time::Duration,
 };
 
 use zk_proto::{
-    SessionId,
+    OpCode, SessionId, Time,
     session::{Outcome, Outgoing},
 };
 
@@ -24,6 +25,7 @@ use crate::{
     },
     error::{MultiError, Rejection, WriteError},
     queue::Permit,
+    report::observe::Ending,
     watch::Listener,
 };
 
@@ -52,12 +54,14 @@ impl Attempts {
     pub(crate) fn start(
         &mut self,
         create: ProtectedCreate,
+        now: Time,
         permit: Option<Permit>,
     ) -> Outgoing<AttemptId, Listener> {
         let id = self.next;
         self.next += 1;
         let mut attempt = Attempt {
             create,
+            since: now.since_epoch(),
             permit,
             step: Step::Create,
             missing: 1,
@@ -81,14 +85,17 @@ impl Attempts {
         }
     }
 
-    /// Processes the outcome of one of an attempt's requests, over this connection of this session.
+    /// Processes the outcome of one of an attempt's requests, over this connection of this session. Counts an attempt
+    /// that has ended, before its caller learns of it.
     pub(crate) fn advance(
         &mut self,
         AttemptId(id): AttemptId,
         over: (SessionId, u64),
         outcome: Outcome,
+        count: impl FnOnce((OpCode, Duration), Ending),
     ) -> Vec<Next> {
         let Some(mut attempt) = self.running.remove(&id) else { return Vec::new() };
+        let asked = (attempt.op(), attempt.since);
         match attempt.heard(id, over, outcome) {
             Progress::Go(next) => {
                 self.running.insert(id, attempt);
@@ -96,6 +103,13 @@ impl Attempts {
             }
             Progress::Done(result) => {
                 self.freed = attempt.permit;
+                count(
+                    asked,
+                    match &result {
+                        Ok(Err(failed)) => Ending::Rejected(failed.rejection.code()),
+                        result => Ending::of_write(result),
+                    },
+                );
                 self.finish(attempt.create, result, true);
                 Vec::new()
             }
@@ -105,6 +119,7 @@ impl Attempts {
                 attempt.create.replaced = None;
                 self.freed = attempt.permit;
                 let missing = MultiError { index, rejection: Rejection::NoNode };
+                count(asked, Ending::Rejected(missing.rejection.code()));
                 self.finish(attempt.create, Ok(Err(missing)), false);
                 left
             }
@@ -148,12 +163,10 @@ impl Attempts {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use bytes::{Bytes, BytesMut};
     use tokio::sync::oneshot;
     use zk_proto::{
-        AclList, CreateFlags, ErrorCode, List, OpCode, Zxid,
+        AclList, CreateFlags, ErrorCode, List, Zxid,
         jute::Encode as _,
         request::GetChildrenResponse,
         session::{Answer, Cause, LinkError, Patience},
@@ -229,11 +242,13 @@ mod tests {
         let sink: Weak<Nobody> = Weak::new();
         let mut attempts = Attempts::new(sink, Arc::new(Known::new(first)));
         let (create, _caller) = create();
-        let request = attempts.start(create, None);
+        let request = attempts.start(create, Time::ZERO, None);
         assert_eq!(request.patience, Patience::Throttling);
         let id = request.token;
-        let mut hear =
-            |connection, outcome| asked(&attempts.advance(id, (SESSION, connection), outcome));
+        let mut hear = |connection, outcome| {
+            let ends = |_, ending| panic!("{ending:?}");
+            asked(&attempts.advance(id, (SESSION, connection), outcome, ends))
+        };
         let search =
             [(OpCode::SYNC, Patience::Connections), (OpCode::GET_CHILDREN, Patience::Connections)];
         let bound = [(OpCode::CREATE2, Patience::FailFast)];

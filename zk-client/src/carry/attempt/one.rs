@@ -1,6 +1,6 @@
 //! One create in progress: the replies it waits for, and its next step.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use zk_proto::{
     ErrorCode, OpCode, Request, SessionId, Str,
@@ -42,6 +42,8 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) create: ProtectedCreate,
+    /// When the driver received it.
+    pub(super) since: Duration,
     /// The permit it holds throughout, whatever it is waiting for.
     pub(super) permit: Option<Permit>,
     pub(super) step: Step,
@@ -97,17 +99,16 @@ pub(super) fn harmless<R: Request>(id: u64, request: &R) -> Next {
 impl Attempt {
     /// Whether this is one plain create rather than a transaction.
     pub(super) fn is_plain(&self) -> bool {
-        let ProtectedCreate { nodes, replaced, checked, .. } = &self.create;
-        nodes.len() == 1 && replaced.is_none() && checked.is_empty() && !self.is_shared()
+        self.create.is_plain()
     }
 
     /// Whether other clients use the name of the (only) node too.
     pub(super) fn is_shared(&self) -> bool {
-        self.create.nodes.iter().any(NodeSpec::shares_its_name)
+        self.create.is_shared()
     }
 
     pub(super) fn op(&self) -> OpCode {
-        if self.is_plain() { OpCode::CREATE2 } else { OpCode::MULTI }
+        self.create.op()
     }
 
     pub(super) fn create_request(&mut self, id: u64) -> Outgoing<AttemptId, Listener> {

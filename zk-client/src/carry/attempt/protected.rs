@@ -8,6 +8,7 @@ use std::{
 };
 
 use tokio::sync::oneshot;
+use zk_proto::OpCode;
 
 use super::node_spec::NodeSpec;
 use crate::{
@@ -35,6 +36,21 @@ impl ProtectedCreate {
         let nodes = self.nodes.iter().map(NodeSpec::len);
         let checked = self.checked.iter().map(|(path, _)| path.len());
         nodes.chain(checked).fold(0, usize::saturating_add)
+    }
+
+    /// Whether this is one plain create rather than a transaction.
+    pub(super) fn is_plain(&self) -> bool {
+        let Self { nodes, replaced, checked, .. } = self;
+        nodes.len() == 1 && replaced.is_none() && checked.is_empty() && !self.is_shared()
+    }
+
+    /// Whether other clients use the name of the (only) node too.
+    pub(super) fn is_shared(&self) -> bool {
+        self.nodes.iter().any(NodeSpec::shares_its_name)
+    }
+
+    pub(crate) fn op(&self) -> OpCode {
+        if self.is_plain() { OpCode::CREATE2 } else { OpCode::MULTI }
     }
 }
 

@@ -73,7 +73,7 @@ pub(super) const REQUESTS: Metric = Metric::counter(
     "zookeeper_client_requests_total",
     &["client", "operation", "outcome"],
     "Requests that have ended: ok, rejected (answered with an error), not_sent (certainly not carried out), unknown \
-     (sent, and no reply).",
+     (sent, and no reply). What the session asks for by itself does not count.",
 );
 
 pub(super) const REJECTIONS: Metric = Metric::counter(
