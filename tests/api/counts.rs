@@ -1,9 +1,15 @@
 //! What is counted of requests and events: whatever a program has asked for, once.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    future::{IntoFuture as _, poll_fn},
+    pin::pin,
+    sync::{Arc, Mutex},
+    task::Poll,
+    time::Duration,
+};
 
 use zk_client::{
-    Acl, AclList, Answered, Client, CreateMode, Ending, ErrorCode, OpCode, OwnedNode, Perms,
+    Acl, AclList, Answered, Cause, Client, CreateMode, Ending, ErrorCode, OpCode, OwnedNode, Perms,
     SessionObserver, Stats, WriteError,
 };
 use zk_testkit::proxy::Match;
@@ -91,6 +97,44 @@ async fn refused_delete_of_an_owner_counts(server: &Place) {
     within(node.delete()).await.unwrap_err();
     let refused = (OpCode::DELETE, Ending::Rejected(ErrorCode::NO_AUTH));
     assert_eq!(endings.take(), [refused]);
+}
+
+#[test_with(on_each_release)]
+async fn requests_behind_the_end_count_as_not_sent(server: &Place) {
+    let (zk, endings) = observed(server).await;
+    let other = zk.clone();
+    let before = counts(&zk.stats());
+    zk.close().await.unwrap();
+    endings.take();
+    other.get("/p").await.unwrap_err();
+    protected(&other, "/p/a-").await.unwrap_err();
+    other.add_auth("digest", "ann:secret").await.unwrap_err();
+    let ops = [OpCode::GET_DATA, OpCode::CREATE2, OpCode::AUTH];
+    assert_eq!(endings.take(), ops.map(|op| (op, Ending::NotSent)));
+    assert_eq!(counts(&other.stats()), (before.0, before.1, before.2 + 3, before.3));
+}
+
+#[test_with(on_each_release)]
+async fn requests_without_room_count_as_not_sent(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    drop(zk);
+    let options = server.options_by(&proxy.connect_string()).requests_max(1);
+    let zk = options.connect().await.unwrap();
+    let before = counts(&zk.stats());
+    let held = proxy.on(Match::reply(OpCode::EXISTS).once()).hold();
+    let first = zk.exists("/").submit();
+    assert!(within(zk.get("/").submit()).await.is_err_and(|error| is_full(&error)));
+    let mut late = pin!(zk.get("/").timeout(Duration::from_millis(20)).into_future());
+    // It waits for room when it gives up.
+    poll_fn(|cx| Poll::Ready(assert!(late.as_mut().poll(cx).is_pending()))).await;
+    within(late).await.unwrap_err();
+    held.release();
+    within(first).await.unwrap();
+    assert_eq!(counts(&zk.stats()), (before.0 + 1, before.1, before.2 + 2, before.3));
+}
+
+fn is_full(error: &zk_client::ReadError) -> bool {
+    matches!(error, zk_client::ReadError::Unavailable(Cause::QueueFull))
 }
 
 /// Neither the end of a watch is an event, nor what nobody listens to.

@@ -13,6 +13,7 @@ use crate::{
     },
     error::{Cause, SessionEnd, WriteError},
     queue::{self, NeedsPermit, Permit, Sender, Ticket},
+    report::stats::Counters,
     watch::Listener,
 };
 
@@ -54,14 +55,14 @@ pub(crate) enum Submission {
 
 impl Command {
     /// Answers a command that was sent when the driver had ended.
-    pub(crate) fn refuse(self, end: SessionEnd) {
+    pub(crate) fn refuse(self, end: SessionEnd, counters: &Counters) {
         match self {
-            Self::Submit(_, submission) => submission.refuse(end),
+            Self::Submit(_, submission) => submission.refuse(end, counters),
             Self::Batch(_, batch) => {
-                batch.into_iter().for_each(|submission| submission.refuse(end));
+                batch.into_iter().for_each(|submission| submission.refuse(end, counters));
             }
             Self::CleanupBegins | Self::CleanupEnds => {}
-            Self::AddAuth(_, token) => token.refuse(end),
+            Self::AddAuth(_, token) => token.refuse(end, counters),
             // Callers that wait for these watch the session itself.
             Self::Close(..)
             | Self::Detach(_)
@@ -103,10 +104,11 @@ impl Submission {
         }
     }
 
-    pub(crate) fn refuse(self, end: SessionEnd) {
+    pub(crate) fn refuse(self, end: SessionEnd, counters: &Counters) {
         match self {
-            Self::Request(Outgoing { token, .. }) => token.refuse(end),
+            Self::Request(Outgoing { token, .. }) => token.refuse(end, counters),
             Self::Create(create, _) => {
+                counters.refused(create.op());
                 let nodes = Err(WriteError::NotApplied(Cause::SessionEnded(end)));
                 // The caller may have gone.
                 let _ = create.done.send(Concluded::new(nodes, None));

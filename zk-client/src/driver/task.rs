@@ -264,7 +264,7 @@ impl Driver {
         let leaves = self.detaching.is_some() || self.closing.is_some();
         if leaves && purpose == Purpose::Use {
             self.parts.receiver.free(submission.permit());
-            return submission.refuse(SessionEnd::Closed);
+            return submission.refuse(SessionEnd::Closed, &self.parts.counters);
         }
         let request = match submission {
             Submission::GuaranteedDelete(sweep) => return self.sweep(now, sweep),
@@ -284,7 +284,7 @@ impl Driver {
         caller.since = now.since_epoch();
         let ticket = caller.ticket.clone();
         if ticket.as_ref().is_some_and(|ticket| !ticket.take()) {
-            // Its caller has given up already.
+            // Its caller has given up already, and has counted it.
             self.parts.receiver.free(caller.permit);
             return;
         }

@@ -12,6 +12,7 @@ use crate::{
     carry::{attempt::AttemptId, guaranteed_delete::GuaranteedDelete},
     error::SessionEnd,
     queue::{Permit, Ticket},
+    report::stats::Counters,
     watch::Listener,
 };
 
@@ -60,8 +61,9 @@ impl Token {
     }
 
     /// The caller may have gone.
-    pub(super) fn refuse(self, end: SessionEnd) {
+    pub(super) fn refuse(self, end: SessionEnd, counters: &Counters) {
         if let Self::Caller(mut caller) = self {
+            counters.refused(caller.op);
             caller.answer(Outcome::NotSent(session::Cause::SessionOver(end.into())));
         }
     }

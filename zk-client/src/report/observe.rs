@@ -67,7 +67,8 @@ pub trait SessionObserver: Send + Sync + 'static {
         let _ = end;
     }
 
-    /// Called when a request that [counts](crate::Stats) has ended.
+    /// Called when a request that [counts](crate::Stats) has ended. If the session has never had it, because it is over or
+    /// there was no room, the task calls this that has asked for it.
     fn answered(&self, answered: &Answered) {
         let _ = answered;
     }

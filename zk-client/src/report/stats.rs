@@ -55,7 +55,7 @@ pub struct Stats {
     pub answered: u64,
     /// Of those, how many were answered with an error.
     pub rejected: u64,
-    /// Requests that were certainly not carried out: never sent, or withdrawn before.
+    /// Requests that were certainly not carried out: never sent, such as after the end of the session, or withdrawn before.
     pub not_sent: u64,
     /// Requests that were sent and whose outcome is unknown.
     pub unknown: u64,
@@ -116,7 +116,7 @@ impl fmt::Debug for Counters {
     }
 }
 
-/// Increments a counter; the driver is its only writer.
+/// Increments a counter of which the driver is the only writer.
 fn one_more(count: &AtomicU64) {
     raise_alone(count, 1);
 }
@@ -189,13 +189,24 @@ impl Counters {
                 one_more(&self.answered);
                 self.latency().add_alone(took);
             }
-            Ending::NotSent => one_more(&self.not_sent),
+            Ending::NotSent => return self.not_submitted(op, took),
             Ending::Unknown => one_more(&self.unknown),
         }
         if let Ending::Rejected(_) = ending {
             one_more(&self.rejected);
         }
         self.tell(|observer| observer.answered(&Answered { op, took, ending }));
+    }
+
+    /// Counts a request that the session has never had. Any task may call this.
+    pub(crate) fn refused(&self, op: OpCode) {
+        self.not_submitted(op, Duration::ZERO);
+    }
+
+    fn not_submitted(&self, op: OpCode, took: Duration) {
+        // Not by the driver alone.
+        self.not_sent.fetch_add(1, Relaxed);
+        self.tell(|observer| observer.answered(&Answered { op, took, ending: Ending::NotSent }));
     }
 
     #[cfg(feature = "trace-requests")]

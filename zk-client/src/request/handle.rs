@@ -120,7 +120,7 @@ impl Handle {
             Ok(()) => Ok(()),
             Err(SendError::NoPermit(command)) => Err(command),
             Err(SendError::Closed(command)) => {
-                command.refuse(self.end());
+                command.refuse(self.end(), &self.shared.counters);
                 Ok(())
             }
         }
@@ -138,7 +138,7 @@ impl Handle {
     /// the line, if it waits.
     pub(crate) fn submit_in_turn(&self, command: Command, len: usize) -> Option<Number> {
         self.shared.commands.submit_in_turn(command, len).unwrap_or_else(|refused| {
-            refused.refuse(self.end());
+            refused.refuse(self.end(), &self.shared.counters);
             None
         })
     }
@@ -163,7 +163,7 @@ impl Handle {
 
     pub(crate) fn command(&self, command: Command) {
         if let Err(refused) = self.shared.commands.send(command) {
-            refused.refuse(self.end());
+            refused.refuse(self.end(), &self.shared.counters);
         }
     }
 }

@@ -172,6 +172,7 @@ impl<T, E: CallError> Pending<T, E> {
                     .filter(|_| waits)
                     .map(|place| Box::new(handle.shared.commands.permit_wait(place)));
             } else {
+                handle.shared.counters.refused(op);
                 state = State::Failed(Box::new(E::not_sent(Cause::QueueFull)));
             }
         }
@@ -364,8 +365,14 @@ impl<T, E: CallError> Pending<T, E> {
         if sleep.as_mut().poll(cx).is_pending() {
             return false;
         }
-        if matches!(self.state, State::Working(_)) || deadline.ticket.withdraw() {
-            return true;
+        match self.state {
+            // The session counts what it carries on with.
+            State::Working(_) => return true,
+            State::Submitted(_, op, _) if deadline.ticket.withdraw() => {
+                deadline.handle.shared.counters.refused(op);
+                return true;
+            }
+            _ => {}
         }
         deadline.told = true;
         deadline.handle.command(Command::Withdraw(deadline.ticket.clone()));
