@@ -13,7 +13,7 @@ use zk_client::{
     SessionObserver, Stats, WriteError,
 };
 use zk_testkit::proxy::Match;
-use zk_tests::{patience::within, test_with};
+use zk_tests::{feature::Feature, patience::within, test_with};
 
 use crate::api::{Place, behind_proxy, client, on_each_release};
 
@@ -135,6 +135,23 @@ async fn requests_without_room_count_as_not_sent(server: &Place) {
 
 fn is_full(error: &zk_client::ReadError) -> bool {
     matches!(error, zk_client::ReadError::Unavailable(Cause::QueueFull))
+}
+
+#[test_with(on_each_release)]
+async fn refused_transactions_count_as_rejected(server: &Place) {
+    let (zk, endings) = observed(server).await;
+    let before = counts(&zk.stats());
+    zk.multi().check("/p").delete("/missing").await.unwrap().unwrap_err();
+    let rejected = Ending::Rejected(ErrorCode::NO_NODE);
+    assert_eq!(endings.take(), [(OpCode::MULTI, rejected)]);
+    zk.multi().check("/p").await.unwrap().unwrap();
+    assert_eq!(endings.take(), [(OpCode::MULTI, Ending::Ok)]);
+    assert_eq!(counts(&zk.stats()), (before.0 + 2, before.1 + 1, before.2, before.3));
+    if server.has(Feature::MultiRead) {
+        // Each read has an answer of its own.
+        zk.multi_read().get("/p").get("/missing").await.unwrap();
+        assert_eq!(endings.take(), [(OpCode::MULTI_READ, Ending::Ok)]);
+    }
 }
 
 /// Neither the end of a watch is an event, nor what nobody listens to.

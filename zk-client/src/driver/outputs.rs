@@ -117,7 +117,7 @@ impl Driver {
     /// Concludes a caller's request: answers the caller, unless that has been done, and frees the permit.
     pub(super) fn conclude(&mut self, now: Time, mut caller: Caller, outcome: Outcome) {
         if caller.reply.is_some() {
-            let ending = Ending::of(&outcome);
+            let ending = Ending::of(caller.op, &outcome);
             self.parts.counters.concluded(now, (caller.op, caller.since), ending);
         }
         self.parts.receiver.free(caller.permit);

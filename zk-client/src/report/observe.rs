@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
-use zk_proto::{ErrorCode, OpCode, SessionId, session::Outcome};
+use zk_proto::{
+    ErrorCode, OpCode, SessionId,
+    jute::decode_prefix,
+    request::MultiResponse,
+    session::{Answer, Outcome},
+};
 
-use crate::error::{LinkError, SessionEnd, WriteError};
+use crate::error::{LinkError, SessionEnd, WriteError, failure};
 
 /// Receives the events of the session that it is [set](crate::ConnectOptions::observer) for. Locks have an observer of
 /// their own, in `zk-locks`.
@@ -111,7 +116,7 @@ pub struct Answered {
 pub enum Ending {
     /// It was carried out.
     Ok,
-    /// A server answered with an error.
+    /// A server answered with an error. Of a transaction, that of the operation that failed it.
     Rejected(ErrorCode),
     /// It was certainly not carried out.
     NotSent,
@@ -120,10 +125,10 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// The outcome of a request.
-    pub(crate) fn of(outcome: &Outcome) -> Self {
+    /// The outcome of a request for this operation.
+    pub(crate) fn of(op: OpCode, outcome: &Outcome) -> Self {
         match outcome {
-            Outcome::Answered(answer) => match answer.code {
+            Outcome::Answered(answer) => match code(op, answer) {
                 ErrorCode::OK => Self::Ok,
                 code => Self::Rejected(code),
             },
@@ -141,4 +146,16 @@ impl Ending {
             Err(WriteError::InDoubt { .. }) => Self::Unknown,
         }
     }
+}
+
+/// A reply says of a refused transaction that all is well, and only its results say that nothing is.
+fn code(op: OpCode, answer: &Answer) -> ErrorCode {
+    // All results of a refused one are errors, from the first on: others are not decoded.
+    let is_refused = || decode_prefix(&answer.body) == Ok(OpCode::ERROR);
+    if op != OpCode::MULTI || !answer.code.is_ok() || !is_refused() {
+        return answer.code;
+    }
+    let response = decode_prefix::<MultiResponse>(&answer.body).ok();
+    let failed = response.as_ref().and_then(failure);
+    failed.map_or(ErrorCode::OK, |failed| failed.rejection.code())
 }

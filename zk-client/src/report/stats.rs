@@ -53,7 +53,7 @@ use crate::{
 pub struct Stats {
     /// Requests that servers have answered, whatever the reply.
     pub answered: u64,
-    /// Of those, how many were answered with an error.
+    /// Of those, how many were answered with an error; a transaction, if one of its operations was.
     pub rejected: u64,
     /// Requests that were certainly not carried out: never sent, such as after the end of the session, or withdrawn before.
     pub not_sent: u64,
