@@ -19,7 +19,7 @@ use zk_testkit::{
     proxy::Proxy,
     server::{Config, Listening},
 };
-use zk_tests::test_with;
+use zk_tests::{polls::dropped_after, test_with};
 
 use crate::api::{Place, behind_proxy, client, on_each_release};
 
@@ -114,6 +114,24 @@ async fn detach_waits_for_cleanup_only(server: &Place) {
     let heir = server.options().resume(credentials).connect().await.unwrap();
     assert_eq!(heir.exists("/e").await.unwrap(), None);
     assert_eq!(heir.exists("/f").await.unwrap(), None);
+}
+
+/// It waits for room, is given up, and has the node that it was to replace.
+#[test_with(on_each_release)]
+async fn detach_leaves_no_node_of_what_waits_for_room(server: &Place) {
+    let zk = server.options().requests_max(1).connect().await.unwrap();
+    let create = |path| zk.create(path, b"").mode(CreateMode::Ephemeral);
+    let mut nodes = zk.create_all_protected([create("/n")]).await.unwrap().unwrap();
+    let path = nodes[0].path().to_owned();
+    let busy = zk.exists("/n").submit();
+    let trade = zk.create_all_protected([create("/m")]).replacing(nodes.remove(0)).submit();
+    assert!(dropped_after(1, trade).await.is_none());
+    let credentials = zk.clone().detach().await.unwrap();
+    drop(busy);
+    let heir = server.options().resume(credentials).connect().await.unwrap();
+    assert_eq!(heir.exists(&path).await.unwrap(), None);
+    let (left, _) = heir.children("/").await.unwrap();
+    assert!(!left.iter().any(|name| name.ends_with("-m")), "{left:?}");
 }
 
 /// Whichever was said first.

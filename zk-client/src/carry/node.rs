@@ -115,12 +115,25 @@ impl OwnedNode {
     /// Submits the delete, once.
     fn sweep(&mut self, done: Option<oneshot::Sender<Result<(), WriteError>>>) {
         let Some(delete_sink) = self.delete_sink.take() else { return };
-        let mut sweep = GuaranteedDelete::new(self.absolute.clone(), done);
-        if self.is_shared {
-            sweep = sweep.only(self.stat.czxid);
-        }
-        delete_sink.sweep(sweep);
+        delete_sink.sweep(deletion(&self.absolute, &self.stat, self.is_shared, done));
     }
+}
+
+impl DetachedNode {
+    /// The delete of a node that nobody owns any more.
+    pub(crate) fn deletion(&self) -> GuaranteedDelete {
+        deletion(&self.absolute, &self.stat, self.is_shared, None)
+    }
+}
+
+fn deletion(
+    absolute: &Arc<str>,
+    stat: &Stat,
+    is_shared: bool,
+    done: Option<oneshot::Sender<Result<(), WriteError>>>,
+) -> GuaranteedDelete {
+    let deletion = GuaranteedDelete::new(absolute.clone(), done);
+    if is_shared { deletion.only(stat.czxid) } else { deletion }
 }
 
 impl Drop for OwnedNode {

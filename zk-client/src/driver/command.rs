@@ -104,6 +104,14 @@ impl Submission {
         }
     }
 
+    /// The delete of a node that it was to replace, and whose owner has passed it on.
+    pub(crate) fn unreplaced(&self) -> Option<GuaranteedDelete> {
+        match self {
+            Self::Create(create, _) => create.replaced.as_ref().map(|node| node.deletion()),
+            Self::Request(_) | Self::GuaranteedDelete(_) => None,
+        }
+    }
+
     pub(crate) fn refuse(self, end: SessionEnd, counters: &Counters) {
         match self {
             Self::Request(Outgoing { token, .. }) => token.refuse(end, counters),

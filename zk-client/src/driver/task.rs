@@ -255,6 +255,8 @@ impl Driver {
             Command::Close(done, limit) => self.close(now, limit, Token::Closer(done)),
             Command::Detach(credentials) => {
                 self.announce_closing();
+                // What waits for room may have a node to give back.
+                self.parts.receiver.open();
                 self.detaching = Some(credentials);
             }
         }
@@ -264,6 +266,10 @@ impl Driver {
         let leaves = self.detaching.is_some() || self.closing.is_some();
         if leaves && purpose == Purpose::Use {
             self.parts.receiver.free(submission.permit());
+            // The client that resumes the session would not know of the node.
+            if let Some(deletion) = submission.unreplaced() {
+                self.sweep(now, deletion);
+            }
             return submission.refuse(SessionEnd::Closed, &self.parts.counters);
         }
         let request = match submission {

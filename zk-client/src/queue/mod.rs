@@ -237,6 +237,13 @@ impl<C: NeedsPermit> CommandReceiver<C> {
         self.taken.is_empty() && self.shared.lock().commands.is_empty()
     }
 
+    /// Sends all commands that wait for permits: they are refused, or are what has to be done in any case.
+    pub(crate) fn open(&mut self) {
+        let mut state = self.shared.lock();
+        state.permits.open();
+        serve(state);
+    }
+
     /// Closes the queue, and returns the remaining commands.
     pub(crate) fn close(&mut self) -> impl Iterator<Item = C> + use<C> {
         let mut rest = mem::take(&mut self.taken);

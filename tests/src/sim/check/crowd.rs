@@ -209,6 +209,8 @@ impl Checker {
             let limit = self.options.longest_timeout();
             if &*path == MEDDLED && since_robbed.is_some_and(|since| since <= limit) {
                 self.count("simple locks taken away by who had one taken away");
+                // And so on.
+                self.robbed.insert(owner, self.now);
             } else if !path.starts_with(&*KEPT.path()) && !path.starts_with(ERRANDS) {
                 self.violated("S9", format!("{by} has deleted {path}, which it had not made"));
             }

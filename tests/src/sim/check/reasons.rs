@@ -101,15 +101,6 @@ fn is_over(session: &Session) -> bool {
     matches!(session.state(), SessionState::Closing | SessionState::Ended(_))
 }
 
-/// It has ended so, or that may become known at this moment.
-fn may_have_ended(session: &Session, so: SessionEnd) -> bool {
-    match session.state() {
-        SessionState::Ended(end) => end == so,
-        SessionState::Closing | SessionState::Disconnected => true,
-        _ => false,
-    }
-}
-
 impl Asker {
     /// The end of a wait is not before its time.
     fn waits_long_enough(&self, now: u64, drift: u64) -> bool {
@@ -165,7 +156,11 @@ impl Checker {
             _ => self.is_reason(*client, session, *drawn, error),
         };
         if !is_true {
-            let text = format!("c{client} is refused {}: {error}, by {drawn:?}", site.path());
+            let text = format!(
+                "c{client} is refused {}: {error}, by {drawn:?}, {:?}",
+                site.path(),
+                session.state(),
+            );
             self.shown_wrong(*client, "E1", text);
         }
     }
@@ -192,7 +187,7 @@ impl Checker {
         error: &AcquireError,
     ) -> bool {
         match error {
-            AcquireError::SessionEnded(end) => may_have_ended(session, *end),
+            AcquireError::SessionEnded(end) => self.may_have_ended(session, *end),
             AcquireError::LeaseRanOut => true,
             AcquireError::NodeDeleted => self.may_have_lost_a_node(client, session),
             // Another task of a cohort held it.
@@ -232,6 +227,19 @@ impl Checker {
         }
     }
 
+    /// It has ended so, or that may become known at this moment.
+    fn may_have_ended(&self, session: &Session, so: SessionEnd) -> bool {
+        match session.state() {
+            // What is asked for while it closes is told so, also if it expires before any server hears of that.
+            SessionState::Ended(SessionEnd::Expired) if so == SessionEnd::Closed => {
+                self.reasons.relied.contains_key(&session.id())
+            }
+            SessionState::Ended(end) => end == so,
+            SessionState::Closing | SessionState::Disconnected => true,
+            _ => false,
+        }
+    }
+
     /// A session is about to be closed.
     pub(crate) fn closes(&mut self, client: u32, session: &Session) {
         if is_over(session) {
@@ -252,7 +260,7 @@ impl Checker {
         held: Option<u64>,
     ) {
         let is_true = match lost {
-            Lost::SessionEnded(end) => may_have_ended(session, end),
+            Lost::SessionEnded(end) => self.may_have_ended(session, end),
             Lost::NodeDeleted => self.may_have_lost_a_node(client, session),
             Lost::LeaseRanOut => {
                 self.reasons.relied.get(&session.id()).is_none_or(|&until| self.now >= until)

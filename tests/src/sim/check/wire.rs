@@ -34,6 +34,8 @@ pub(super) struct Wires {
     disowned: BTreeSet<u32>,
     /// Paths of creates that must not be sent twice.
     sent_creates: BTreeSet<String>,
+    /// Paths of creates that a server does not know, and refuses if they reach it.
+    unknown_creates: BTreeSet<String>,
     /// Clients that have written the beginning of a frame, and the end of none since; when others had last.
     beginnings: BTreeMap<u32, Beginning>,
     /// When each client was throttled last.
@@ -134,8 +136,11 @@ impl Checker {
         }
         // An older server refuses what it does not know, and carries nothing out.
         let is_unknown = op == OpCode::CREATE2 && self.options.release < Release::V3_5;
-        if op == OpCode::CREATE || op == OpCode::CREATE2 && !is_unknown {
-            let path = request.path().unwrap_or_default().lossy().into_owned();
+        let path = || request.path().unwrap_or_default().lossy().into_owned();
+        if is_unknown {
+            self.wires.unknown_creates.insert(path());
+        } else if matches!(op, OpCode::CREATE | OpCode::CREATE2) {
+            let path = path();
             self.makes(client, &path);
             if path.starts_with(UNIQUE) && !self.wires.sent_creates.insert(path.clone()) {
                 self.violated("S9", format!("the create of {path} was sent twice"));
@@ -334,5 +339,10 @@ impl Checker {
     /// Whether a create has left its client.
     pub(super) fn was_sent(&self, path: &str) -> bool {
         self.wires.sent_creates.contains(path)
+    }
+
+    /// Whether one has that its client cannot know the end of without an answer.
+    pub(super) fn was_tried(&self, path: &str) -> bool {
+        self.was_sent(path) || self.wires.unknown_creates.contains(path)
     }
 }

@@ -74,7 +74,7 @@ impl Checker {
                 self.violated("S9", text);
             }
         }
-        let may_be_sent = self.was_sent(path) || self.may_have_begun(client, since);
+        let may_be_sent = self.was_tried(path) || self.may_have_begun(client, since);
         if matches!(write, Write::InDoubt) && !may_be_sent {
             let text = format!("c{client} is in doubt about {path}, and it was not sent");
             self.violated("S9", text);

@@ -152,7 +152,7 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
     Arc::try_unwrap(grip).ok()
 }
 
-fn is_lost(claim: &impl Claim) -> bool {
+pub(super) fn is_lost(claim: &impl Claim) -> bool {
     matches!(claim.status(), Status::Lost(_))
 }
 

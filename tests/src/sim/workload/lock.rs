@@ -11,6 +11,7 @@ use super::{
 };
 use crate::sim::{
     check::{Asker, Grip},
+    pass,
     patience::Patience,
     recipe::Site,
 };
@@ -82,7 +83,9 @@ async fn ticket(worker: &mut Worker, site: Site, lock: &Lock) -> Result<(), Over
         let Worker { ctx, rng, client, drawn, taken: since, .. } = &mut *worker;
         let mut waiting = Waiting::new(ctx, site);
         let asker = ctx.check().wants(ctx.number, client.session(), site, *drawn);
-        let taken = waited(ctx, &asker, lock, Patience::drawn(rng, 2_000)).await;
+        // Longer than what was seen when it joined is believed in.
+        let idle = if rng.one_in(4) { rng.within(1_500, 8_000) } else { 0 };
+        let taken = waited(ctx, &asker, lock, idle, Patience::drawn(rng, 2_000)).await;
         waiting.granted = taken.is_ok();
         *since = None;
         if let Err(error) = &taken {
@@ -98,9 +101,11 @@ async fn waited(
     ctx: &ClientContext,
     asker: &Asker,
     lock: &Lock,
+    idle: u64,
     patience: Patience,
 ) -> Result<Guard, AcquireError> {
     let mut ticket = lock.enqueue().await?;
+    pass(idle).await;
     let taken = loop {
         if let Some(taken) = patience.wait(ticket.wait()).await {
             break taken;

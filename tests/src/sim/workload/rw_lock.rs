@@ -4,12 +4,13 @@ use zk_locks::{AcquireError, ReadGuard, RwLock, WriteGuard};
 
 use super::{
     Over, Worker,
-    hold::{Hold, hold, hold_and_release, release},
+    hold::{Hold, hold, hold_and_release, is_lost, release},
     take::{Waiting, attempt, name, takes},
     unless_ended,
 };
 use crate::sim::{
     check::{Came, Share},
+    pass,
     recipe::Site,
 };
 
@@ -55,16 +56,29 @@ fn terms(worker: &Worker, site: Site, what: &'static str) -> Hold {
 async fn read(worker: &mut Worker, site: Site, lock: Reading) -> Result<(), AcquireError> {
     let Some(guard) = attempt(worker, site, &lock).await? else { return Ok(()) };
     let reads = Hold { share: Share::Reading, ..terms(worker, site, "granted: locks to read") };
-    let Some(guard) = hold(worker, reads, guard).await else { return Ok(()) };
-    if !worker.rng.one_in(3) {
-        release(worker, guard).await;
-        return Ok(());
-    }
+    let guard = if worker.rng.one_in(4) {
+        // One who does not notice a loss.
+        pass(worker.rng.within(0, reads.most)).await;
+        guard
+    } else {
+        let Some(guard) = hold(worker, reads, guard).await else { return Ok(()) };
+        if !worker.rng.one_in(3) {
+            release(worker, guard).await;
+            return Ok(());
+        }
+        guard
+    };
     let own = guard.path().to_owned();
     let upgraded = {
         let mut waiting = Waiting::new(&worker.ctx, site);
+        let (is_there, lost) = (worker.ctx.check().is_there(&own), is_lost(&*guard));
         let upgraded = guard.try_upgrade().await;
         waiting.granted = upgraded.is_ok();
+        if upgraded.is_ok() && (lost || !is_there) {
+            let ctx = &worker.ctx;
+            let text = format!("c{} upgrades {own}, which it has lost", ctx.number);
+            ctx.check().shown_wrong(ctx.number, "E1", text);
+        }
         upgraded
     };
     match upgraded {

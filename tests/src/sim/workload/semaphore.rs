@@ -7,7 +7,7 @@ use zk_proto::path::join;
 
 use super::{
     Over, Worker,
-    hold::{Hold, Holding, hold_all, hold_and_release},
+    hold::{Hold, Holding, hold_all, hold_and_release, is_lost, release},
     take::attempt,
 };
 use crate::sim::{
@@ -66,6 +66,11 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
             Ok(Some(guard)) => {
                 if worker.rng.one_in(4) {
                     look(worker, site, &semaphore, guard.token()).await;
+                    // It may have waited for the answer beyond the end of its session.
+                    if is_lost(&guard) {
+                        release(worker, guard).await;
+                        return Ok(());
+                    }
                 }
                 hold_and_release(worker, terms, guard).await;
                 Ok(())

@@ -54,17 +54,16 @@ async fn double(solo: &mut Solo) -> Known<()> {
     solo.expect("B2", alone.is_none(), format_args!("enters without the other"))?;
     solo.until_left(0).await?;
     for _ in 0..solo.worker.rng.within(1, 2) {
-        let (one, other) = tokio::join!(biased; barrier.enter(), barrier.enter());
-        let one = solo.had("entering", one)?;
-        let other = solo.had("entering", other)?;
+        // If one fails, the other would wait for ever.
+        let both = tokio::try_join!(biased; barrier.enter(), barrier.enter());
+        let (one, other) = solo.had("entering", both)?;
         solo.is_held(&*one, one.check()).await?;
         solo.is_held(&*other, other.check()).await?;
         let leave = one.leave();
         tokio::pin!(leave);
         solo.still_waits("B2", leave.as_mut(), &[&*other]).await?;
-        let (one, other) = tokio::join!(biased; leave, other.leave());
-        solo.had("leaving", one)?;
-        solo.had("leaving", other)?;
+        let both = tokio::try_join!(biased; leave, other.leave());
+        solo.had("leaving", both)?;
         // Also the sign that all are there.
         solo.until_left(0).await?;
     }
