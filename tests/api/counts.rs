@@ -126,7 +126,7 @@ async fn requests_without_room_count_as_not_sent(server: &Place) {
     assert!(within(zk.get("/").submit()).await.is_err_and(|error| is_full(&error)));
     let mut late = pin!(zk.get("/").timeout(Duration::from_millis(20)).into_future());
     // It waits for room when it gives up.
-    poll_fn(|cx| Poll::Ready(assert!(late.as_mut().poll(cx).is_pending()))).await;
+    assert!(poll_fn(|cx| Poll::Ready(late.as_mut().poll(cx).is_pending())).await);
     within(late).await.unwrap_err();
     held.release();
     within(first).await.unwrap();

@@ -51,7 +51,7 @@ async fn cache(play: &Play, cache: Cache) {
 
 fn briefly(event: &CacheEvent) -> String {
     let text = format!("{event:?}");
-    text.split_once("stat:").map_or(text.clone(), |(front, _)| front.to_owned())
+    text.split("stat:").next().unwrap_or_default().to_owned()
 }
 
 pub(crate) async fn node_cache(play: &Play) {

@@ -129,7 +129,7 @@ pub(crate) fn differences(expected: &str, actual: &str) -> String {
             continue;
         }
         let same = said.iter().zip(done).take_while(|(said, done)| said == done).count();
-        let title = said.first().or(done.first()).copied().unwrap_or_default();
+        let title = said.first().or_else(|| done.first()).copied().unwrap_or_default();
         writeln!(text, "{title}").expect("text can be added to");
         let shared = said[same..].iter().rev().zip(done[same..].iter().rev());
         let same_end = shared.take_while(|(said, done)| said == done).count();

@@ -1,6 +1,6 @@
 //! What waits, and what others see of it.
 
-use zk_client::{CreateMode, Pending};
+use zk_client::CreateMode;
 use zk_locks::{Lock, Queue};
 use zk_tests::network::pass;
 
@@ -92,7 +92,7 @@ pub(crate) async fn queue(play: &Play) {
         // One more comes each time.
         let one =
             play.rival.create("/place/lock-", b"theirs").mode(CreateMode::EphemeralSequential);
-        let _ = Pending::from(one.submit()).await;
+        let _ = one.submit().await;
         play.reach(moment).await;
         awaits!(play, brief(following.next()));
         awaits!(play, brief(following.next()));

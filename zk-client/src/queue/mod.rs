@@ -238,7 +238,7 @@ impl<C: NeedsPermit> CommandReceiver<C> {
     }
 
     /// Sends all commands that wait for permits: they are refused, or are what has to be done in any case.
-    pub(crate) fn open(&mut self) {
+    pub(crate) fn open(&self) {
         let mut state = self.shared.lock();
         state.permits.open();
         serve(state);

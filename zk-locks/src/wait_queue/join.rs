@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use zk_client::{Cause, Client, Create, CreateMode, ReadError, Rejection, path::join};
+use zk_client::{
+    Cause, ChildNames, Client, Create, CreateMode, ReadError, Rejection, Stat, path::join,
+};
 
 use super::{IN_PLACE, Position, Settings, WaitQueue, position::Names};
 use crate::{
@@ -75,8 +77,9 @@ impl WaitQueue {
                 may_rotate = false;
                 continue;
             }
-            let position = Position::new(node, besides.map(str::to_owned), &self.settings)?;
-            return Ok((self.placed(position, children, epoch).await?, behind));
+            let mut position = Position::new(node, besides.map(str::to_owned), &self.settings)?;
+            self.place(&mut position, children.await, epoch)?;
+            return Ok((self.unless_full(position).await?, behind));
         }
     }
 
@@ -86,17 +89,17 @@ impl WaitQueue {
     }
 
     /// Has a new node's position know what such a listing shows.
-    pub(super) async fn placed(
+    pub(super) fn place(
         &self,
-        mut position: Position,
-        listed: Names,
+        position: &mut Position,
+        listed: Result<(ChildNames, Stat), ReadError>,
         epoch: u64,
-    ) -> Result<Position, AcquireError> {
-        match listed.await {
+    ) -> Result<(), AcquireError> {
+        match listed {
             // A listing repeated over a new connection may be older than the node, as may one whose create was
             // repeated.
             Ok((names, _)) => {
-                position.listing = self.listing(names.iter(), &position, epoch)?;
+                position.listing = self.listing(names.iter(), position, epoch)?;
                 position.span.ahead = position.ahead();
             }
             // The next listing would fail too, at the price of another connection.
@@ -105,7 +108,7 @@ impl WaitQueue {
             }
             Err(_) => {}
         }
-        self.unless_full(position).await
+        Ok(())
     }
 
     /// The path of a new node, up to its number, and its data: one of them contains a unique id.

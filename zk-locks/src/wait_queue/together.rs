@@ -56,8 +56,9 @@ impl WaitQueue {
             }
             let mut places = Vec::with_capacity(nodes.len());
             for ((wait_queue, node), children) in wait_queues.iter().zip(nodes).zip(listings) {
-                let position = Position::new(node, None, &wait_queue.settings)?;
-                places.push(wait_queue.placed(position, children, epoch).await?);
+                let mut position = Position::new(node, None, &wait_queue.settings)?;
+                wait_queue.place(&mut position, children.await, epoch)?;
+                places.push(wait_queue.unless_full(position).await?);
             }
             return Ok(places);
         }

@@ -31,7 +31,7 @@ async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
         Recipe::Lock if worker.ctx.options.shares_paths => match worker.rng.below(8) {
             0 => lock::herd_lock(worker, site).await,
             1 | 2 => rw_lock::turn(worker, site).await,
-            3 => cohort_lock::turn(worker, site).await,
+            3 => Box::pin(cohort_lock::turn(worker, site)).await,
             4 => election::turn(worker, site).await,
             _ => lock::lock(worker, site).await,
         },
@@ -42,7 +42,7 @@ async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
         Recipe::RwLock => rw_lock::turn(worker, site).await,
         Recipe::Semaphore | Recipe::CountedSemaphore => semaphore::turn(worker, site).await,
         Recipe::MultiLock => multi_lock::turn(worker).await,
-        Recipe::CohortLock => cohort_lock::turn(worker, site).await,
+        Recipe::CohortLock => Box::pin(cohort_lock::turn(worker, site)).await,
         Recipe::Election => election::turn(worker, site).await,
         Recipe::Barrier => barrier::barrier(worker, site).await,
         Recipe::DoubleBarrier => barrier::double_barrier(worker, site).await,
