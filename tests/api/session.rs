@@ -95,6 +95,24 @@ async fn the_last_client_to_go_closes_the_session(server: &Place) {
 }
 
 #[test_with(on_each_release)]
+async fn closing_twice_waits_for_cleanup_too(server: &Place) {
+    let zk = client(server).await;
+    let cleaner = zk.for_cleanup();
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut first = pin!(zk.close_within(Duration::from_secs(60)));
+    assert!(first.as_mut().poll(&mut cx).is_pending());
+    let mut second = pin!(zk.close_within(Duration::from_secs(50)));
+    assert!(second.as_mut().poll(&mut cx).is_pending());
+    cleaner.create("/given-back", b"").await.unwrap();
+    assert!(first.as_mut().poll(&mut cx).is_pending());
+    assert!(second.as_mut().poll(&mut cx).is_pending());
+    drop(cleaner);
+    first.await.unwrap();
+    second.await.unwrap();
+    assert!(client(server).await.exists("/given-back").await.unwrap().is_some());
+}
+
+#[test_with(on_each_release)]
 async fn detach_waits_for_cleanup_only(server: &Place) {
     let zk = client(server).await;
     zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();

@@ -198,8 +198,8 @@ impl Keeper {
 
     /// Maintains the node until the session ends.
     async fn keep(&mut self, client: &Client) -> SessionEnd {
-        let wait_queue =
-            Builder::new(client, &self.path, |wait_queue: WaitQueue| wait_queue).build();
+        let builder = Builder::new(client, &self.path, |wait_queue: WaitQueue| wait_queue);
+        let wait_queue = builder.unreported().build();
         let _lease = client.keep_lease();
         let mut is_there = false;
         loop {

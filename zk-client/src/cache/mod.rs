@@ -190,7 +190,7 @@ impl Cache {
         self.0.state.borrow().clone()
     }
 
-    /// Waits until everything has been read and nothing is known to be missing; returns at once if that is the case.
+    /// Waits until the cache is [`Following`](CacheState::Following); returns at once if it is.
     ///
     /// Dropping the future changes nothing.
     ///

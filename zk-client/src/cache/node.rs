@@ -26,7 +26,8 @@ pub struct CachedNode {
 pub enum CacheState {
     /// Not everything has been read yet.
     Loading,
-    /// Everything has been read, all watches are armed, and nothing is known to be missing.
+    /// Everything has been read and all watches are armed. What has changed since is being read, one change at a time: the
+    /// copy lags behind by a round trip, or by more while the server refuses reads because of load.
     Following,
     /// The connection was lost, or changes came too fast: everything is being read again.
     Behind,

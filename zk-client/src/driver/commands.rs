@@ -81,10 +81,14 @@ impl Driver {
         // The promised limit counts from here.
         self.alarm.forget();
         let limit = limit.unwrap_or(self.parts.close_timeout);
-        if self.cleanups == 0 || self.closing.is_some() {
+        if self.cleanups == 0 {
             return self.parts.session.close_within(now, limit, token);
         }
-        self.closing = Some(Box::new((now.after(limit), token)));
+        // Of several callers, each waits for the tasks, and none for longer than it has said.
+        let until = now.after(limit);
+        let closing = self.closing.get_or_insert_with(|| Box::new((until, Vec::new())));
+        closing.0 = closing.0.min(until);
+        closing.1.push(token);
         self.later.put(now.after(limit.saturating_sub(limit / 4)), Task::Close);
     }
 
@@ -96,8 +100,10 @@ impl Driver {
 
     pub(super) fn close_now(&mut self, now: Time) {
         if let Some(closing) = self.closing.take() {
-            let (until, token) = *closing;
-            self.parts.session.close_within(now, until.since(now), token);
+            let (until, tokens) = *closing;
+            for token in tokens {
+                self.parts.session.close_within(now, until.since(now), token);
+            }
         }
     }
 

@@ -87,7 +87,7 @@ pub(crate) struct Driver {
     /// The caller that wants to leave the session alive, once nothing is left to do in it.
     pub(super) detaching: Option<oneshot::Sender<Option<Credentials>>>,
     /// The caller that wants to end the session, and its deadline, once nothing is left to do in it.
-    pub(super) closing: Option<Box<(Time, Token)>>,
+    pub(super) closing: Option<Box<(Time, Vec<Token>)>>,
     pub(super) log_limit: LogLimit,
     /// Number of requests in flight at the last write.
     pub(super) under_way: usize,

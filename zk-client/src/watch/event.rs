@@ -69,7 +69,8 @@ pub enum WatchItem {
 #[non_exhaustive]
 pub enum Resync {
     /// The connection was lost, and there is a new one. Servers do not report what happened in between. (Also after
-    /// both kinds of watches were set on one path of a server before 3.9, which cannot distinguish them.)
+    /// both kinds of watches were set on one path of a server before 3.9, which cannot distinguish them, or of a newer one
+    /// that has sent no event so far, by which it is known.)
     Reconnected,
     /// More events arrived than are kept for a slow reader: see [`Request::capacity`](crate::Request::capacity).
     Lagged,
