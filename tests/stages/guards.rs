@@ -42,6 +42,24 @@ pub(crate) async fn lock(play: &Play) {
     }
 }
 
+/// Locks that are given back at each moment: released, and dropped.
+pub(crate) async fn released_lock(play: &Play) {
+    let mut held = Vec::new();
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        let path = format!("{PATH}/{name}");
+        let lock = Lock::builder(&play.subject, &path).observer(play.observer()).build();
+        held.extend(lock.acquire().await);
+    }
+    for moment in Moment::ALL {
+        play.reach(moment).await;
+        let (Some(one), Some(other)) = (held.pop(), held.pop()) else { return };
+        awaits!(play, one.release());
+        says!(play, drop(other));
+        pass(BRIEF).await;
+        says!(play, play.subject.session().orphans());
+    }
+}
+
 pub(crate) async fn read_lock(play: &Play) {
     let lock = RwLock::builder(&play.subject, PATH).observer(play.observer()).build();
     let Some(Ok(mut held)) = awaits!(play, lock.read()) else { return };

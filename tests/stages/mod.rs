@@ -43,6 +43,7 @@ macro_rules! pages {
 
 pages! {
     lock: guards::lock;
+    released_lock: guards::released_lock;
     read_lock: guards::read_lock;
     write_lock: guards::write_lock;
     shared_lock: guards::shared_lock;
