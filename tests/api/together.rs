@@ -99,7 +99,7 @@ async fn single_node_behaves_like_several(server: &Place) {
     assert_eq!(followed.unwrap().0.len(), 1);
 }
 
-/// Whoever knows that parents are missing does not try without them.
+/// A create that knows that parents are missing does not try without them.
 #[test_with(on_each_release)]
 async fn parents_are_created_first_if_they_are_known_to_be_missing(server: &Place) {
     let (proxy, zk) = behind_proxy(server).await;

@@ -70,14 +70,8 @@ pub(crate) struct Props {
 
 /// The same options for all clients, with the runtime's clock and a fixed seed.
 pub(crate) fn options(network: &Network, name: Name) -> ConnectOptions {
-    let start = Instant::now();
-    ConnectOptions::new("server")
-        .expect("it is one")
-        .session_timeout(SESSION_TIMEOUT)
-        .requests_max(REQUESTS_MAX)
-        .connector(network.connector(name))
-        .clock(move || start.elapsed())
-        .seed(7)
+    let options = network.options(name, "", 7);
+    options.session_timeout(SESSION_TIMEOUT).requests_max(REQUESTS_MAX)
 }
 
 impl Stage {

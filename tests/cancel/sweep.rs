@@ -9,7 +9,7 @@ use std::{
 
 use tokio::time::{Instant, sleep_until};
 use zk_client::SessionState;
-use zk_tests::{network::pass, share::Share};
+use zk_tests::{network::pass, paused, share::Share};
 
 use crate::cancel::{
     scene::{Scene, scenes},
@@ -182,12 +182,7 @@ async fn drop_once(scene: &Scene, state: State, when: When, place: Where) -> Dis
 
 /// Runs on a runtime of its own, whose clock moves on when all tasks sleep.
 fn run<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime without I/O");
-    runtime.block_on(future)
+    paused::runtime().block_on(future)
 }
 
 /// Drops a future everywhere in one state. Returns how often it was dropped.

@@ -4,7 +4,7 @@ use std::{fmt, future::Future, pin::Pin, time::Duration};
 
 use zk_client::ConnectOptions;
 use zk_testkit::real::Release;
-use zk_tests::share::hash;
+use zk_tests::{paused, share::hash};
 
 use crate::combinations::{
     scene::Scene,
@@ -111,12 +111,7 @@ impl Cell<'_> {
 
     /// Plays it, on a runtime of its own whose clock moves on when all tasks sleep.
     pub(crate) fn run(&self) -> Outcome {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .expect("a runtime without I/O");
-        runtime.block_on(async {
+        paused::runtime().block_on(async {
             let scene = Scene::new(self).await;
             let promises = (self.play.act)(&scene).await;
             Outcome { met: scene.met(), promises }

@@ -211,13 +211,7 @@ pub(crate) fn ensure(holds: bool, otherwise: &str) -> Result<(), String> {
 
 /// How a client connects.
 fn options(network: &Network, name: Name, root: &str, rng: &mut Rng) -> ConnectOptions {
-    let start = tokio::time::Instant::now();
-    ConnectOptions::new(&format!("server{root}"))
-        .expect("it is one")
-        .session_timeout(SESSION_TIMEOUT)
-        .connector(network.connector(name))
-        .clock(move || start.elapsed())
-        .seed(rng.next())
+    network.options(name, root, rng.next()).session_timeout(SESSION_TIMEOUT)
 }
 
 async fn connect(network: &Network, name: Name, root: &str, rng: &mut Rng) -> Client {

@@ -6,13 +6,13 @@ use std::{
 };
 
 use allocation_counter::measure;
-use tokio::runtime::Builder;
 use zk_client::{Client, ConnectOptions};
 use zk_locks::Lock;
 use zk_testkit::{
     server::Config,
     sim::{Cluster, Process, Rng, Schedule, Setup, SimConnect, State, Tasks, servers, sim_clock},
 };
+use zk_tests::paused;
 
 const HOURS: u32 = 24;
 
@@ -51,7 +51,7 @@ async fn hour(zk: &Client) {
 
 #[test]
 fn a_day_takes_no_more_memory_than_an_hour() {
-    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let runtime = paused::runtime();
     let tasks = Tasks::new(Rng::new(1));
     let _inside = runtime.enter();
     let mut config = Config::default();

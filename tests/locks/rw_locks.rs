@@ -219,7 +219,7 @@ async fn lost_read_lock_is_not_upgraded(setup: &Setup, path: &str, layout: Layou
     within(read.release()).await.unwrap();
 }
 
-/// Whoever has asked for it back still waits.
+/// The client that has asked for it back still waits.
 #[test_with(in_each_layout)]
 async fn revocation_outlives_conversions(setup: &Setup, path: &str, layout: Layout) {
     let zk = setup.client().await;

@@ -12,6 +12,8 @@
 
 use std::{fmt::Write as _, fs, path::Path};
 
+use zk_tests::transcript::Versions;
+
 use crate::session::world::World;
 
 /// A line of prose, or a command with its output.
@@ -36,7 +38,8 @@ pub(crate) fn run(name: &str) {
                 });
                 if actual != expected {
                     writeln!(diff, "{name}.txt:{line}\n> {command}").unwrap();
-                    diff.push_str(&differences(&expected, &actual));
+                    diff.push_str(&Versions::new(&expected, &actual).in_context());
+                    diff.push('\n');
                 }
                 writeln!(rewritten, "> {command}").unwrap();
                 for line in actual {
@@ -73,36 +76,4 @@ fn parse(text: &str) -> Vec<Piece> {
         }
     }
     pieces
-}
-
-/// Both versions of an output, with what they share at both ends unmarked.
-fn differences(expected: &[String], actual: &[String]) -> String {
-    let shared = |pairs: &mut dyn Iterator<Item = (&String, &String)>| {
-        pairs.take_while(|(expected, actual)| expected == actual).count()
-    };
-    let head = shared(&mut expected.iter().zip(actual));
-    let (expected_rest, actual_rest) = (&expected[head..], &actual[head..]);
-    let tail = shared(&mut expected_rest.iter().rev().zip(actual_rest.iter().rev()));
-    let removed = &expected_rest[..expected_rest.len() - tail];
-    let added = &actual_rest[..actual_rest.len() - tail];
-    let mut diff = String::new();
-    for (mark, lines) in [
-        (' ', &expected[..head]),
-        ('-', removed),
-        ('+', added),
-        (' ', &expected_rest[expected_rest.len() - tail..]),
-    ] {
-        for line in lines {
-            writeln!(diff, "{mark} {line}").unwrap();
-        }
-    }
-    diff.push('\n');
-    diff
-}
-
-#[test]
-fn differences_mark_only_changed_lines() {
-    let lines = |text: &str| text.chars().map(String::from).collect::<Vec<_>>();
-    assert_eq!(differences(&lines("abcz"), &lines("axz")), "  a\n- b\n- c\n+ x\n  z\n\n");
-    assert_eq!(differences(&lines("aa"), &lines("a")), "  a\n- a\n\n");
 }

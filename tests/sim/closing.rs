@@ -3,10 +3,7 @@
 
 use std::time::Duration;
 
-use tokio::{
-    runtime::Builder,
-    time::{Instant, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 use zk_client::ConnectOptions;
 use zk_testkit::{
     server::Config,
@@ -15,6 +12,7 @@ use zk_testkit::{
         servers, sim_clock,
     },
 };
+use zk_tests::paused;
 
 /// As long as closing may take.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
@@ -25,7 +23,7 @@ const SILENT_FROM: u64 = 10_000;
 /// Closes a session whose servers have been silent for so many milliseconds, by a clock that gains one part in
 /// twenty. Returns how long that takes.
 fn closing_after(silence: u64) -> Duration {
-    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let runtime = paused::runtime();
     let tasks = Tasks::new(Rng::new(1));
     let _inside = runtime.enter();
     let (fault, target) = (Fault::HoleDown, Target::All);

@@ -18,6 +18,7 @@ mod linear;
 pub mod log;
 pub mod network;
 pub mod patience;
+pub mod paused;
 pub mod polls;
 pub mod pretender;
 pub mod scale;
@@ -26,6 +27,7 @@ mod shrink;
 pub mod sim;
 pub mod site;
 pub mod soak;
+pub mod transcript;
 pub mod wire;
 
 pub use zk_tests_attributes::test_with;

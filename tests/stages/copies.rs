@@ -31,9 +31,7 @@ async fn cache(play: &Play, cache: Cache) {
         change(play, round).await;
         says!(play, cache.state());
         awaits!(play, cache.ready());
-        while let Some(event) = says!(play, events.try_next().as_ref().map(briefly)) {
-            drop(event);
-        }
+        while says!(play, events.try_next().as_ref().map(briefly)).is_some() {}
         let nodes = || cache.nodes().into_iter().map(|it| (it.path, it.data)).collect::<Vec<_>>();
         says!(play, nodes());
         says!(play, cache.get(PATH).map(|it| it.data));
@@ -44,9 +42,7 @@ async fn cache(play: &Play, cache: Cache) {
     change(play, 4).await;
     says!(play, cache.state());
     says!(play, cache.nodes().len());
-    while let Some(event) = says!(play, events.try_next().as_ref().map(briefly)) {
-        drop(event);
-    }
+    while says!(play, events.try_next().as_ref().map(briefly)).is_some() {}
 }
 
 fn briefly(event: &CacheEvent) -> String {

@@ -5,9 +5,9 @@
 pub(crate) enum Fate {
     /// Nothing.
     Calm,
-    /// Somebody deletes all nodes of the session, and changes what was read.
+    /// Another client deletes all nodes of the session, and changes what was read.
     Meddled,
-    /// Somebody deletes everything at the place, and the place too.
+    /// Another client deletes everything at the place, and the place too.
     Cleared,
     /// Nobody but others may do anything at the place.
     Forbidden,

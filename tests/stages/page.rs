@@ -7,6 +7,7 @@ use std::{
 
 use tokio::time::Instant;
 use zk_client::OpCode;
+use zk_tests::transcript::Versions;
 
 /// What is written while something is played. Clones share it.
 #[derive(Clone, Default)]
@@ -128,16 +129,9 @@ pub(crate) fn differences(expected: &str, actual: &str) -> String {
         if said == done {
             continue;
         }
-        let same = said.iter().zip(done).take_while(|(said, done)| said == done).count();
         let title = said.first().or_else(|| done.first()).copied().unwrap_or_default();
         writeln!(text, "{title}").expect("text can be added to");
-        let shared = said[same..].iter().rev().zip(done[same..].iter().rev());
-        let same_end = shared.take_while(|(said, done)| said == done).count();
-        for (sign, lines) in [('-', said), ('+', done)] {
-            for line in &lines[same..lines.len() - same_end] {
-                writeln!(text, "{sign} {line}").expect("text can be added to");
-            }
-        }
+        text.push_str(&Versions::new(said, done).changes());
     }
     text
 }

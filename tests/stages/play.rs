@@ -16,6 +16,7 @@ use zk_locks::{Contender, Grant, LockObserver, Release};
 use zk_testkit::server::{Config, Member};
 use zk_tests::{
     network::{Disposition, Name, Network, pass},
+    paused,
     share::hash,
 };
 
@@ -59,12 +60,7 @@ pub(crate) struct Play {
 
 /// Plays it, and returns what was written.
 pub(crate) fn perform(name: &str, fate: Fate, act: impl AsyncFn(&Play)) -> String {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime without I/O");
-    runtime.block_on(async {
+    paused::runtime().block_on(async {
         let play = Play::new(name, fate).await;
         play.page.title(&format!("# {name}: {}", fate.told()));
         // What comes before is the same in all of them.
@@ -292,13 +288,7 @@ fn one_less(count: &AtomicU32) -> bool {
 }
 
 fn options(network: &Network, name: Name, seed: u64) -> ConnectOptions {
-    let start = Instant::now();
-    ConnectOptions::new("server")
-        .expect("it is one")
-        .session_timeout(SESSION_TIMEOUT)
-        .connector(network.connector(name))
-        .clock(move || start.elapsed())
-        .seed(seed)
+    network.options(name, "", seed).session_timeout(SESSION_TIMEOUT)
 }
 
 /// An observer that writes down what it is told.

@@ -96,9 +96,7 @@ pub(crate) async fn queue(play: &Play) {
         play.reach(moment).await;
         awaits!(play, brief(following.next()));
         awaits!(play, brief(following.next()));
-        let first =
-            awaits!(play, async { queue.first(1).await.map(|(first, all)| (first.len(), all)) });
-        drop(first);
+        awaits!(play, async { queue.first(1).await.map(|(first, all)| (first.len(), all)) });
         awaits!(play, brief(queue.contenders()));
         let Ok(there) = Queue::new(&play.keeper, PATH).contenders().await else { continue };
         let Some(last) = there.last() else { continue };

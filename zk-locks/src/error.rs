@@ -196,8 +196,8 @@ pub enum ReleaseError {
     #[error("{0}")]
     SessionEnded(SessionEnd),
     /// The server refuses to delete the node. The session has not ended, the node stays, and others keep waiting for it.
-    /// The session tries again when it has presented
-    /// another identity or is connected anew, and now and then; the node is deleted with the session at the latest.
+    /// The session tries again when it has presented another identity or is connected anew, and now and then; the node is
+    /// deleted with the session at the latest.
     #[error("{0}")]
     Refused(WriteError),
 }

@@ -121,17 +121,12 @@ impl PersistentNode {
 
     /// Sets the node's data, now and whenever it is recreated.
     pub fn set_data(&self, data: &[u8]) {
-        self.data.send_if_modified(|now| {
-            let changes = *now != data;
-            if changes {
-                *now = Bytes::copy_from_slice(data);
-            }
-            changes
-        });
+        send_news(&self.data, Bytes::copy_from_slice(data));
     }
 
-    /// Removes the node, and waits until it is gone, or its session is over; as long as [`Client::close`]
-    /// waits: where no server can be reached, the node goes when the servers end the session. Dropping the future does not stop it once it has been polled.
+    /// Removes the node, and waits until it is gone, or its session is over; at most for as long as [`Client::close`]
+    /// waits: where no server can be reached, the node goes when the servers end the session. Dropping the future does not
+    /// stop it once it has been polled.
     pub async fn close(self) {
         let Self { mut states, stop, .. } = self;
         drop(stop);
@@ -272,9 +267,7 @@ impl Keeper {
         }
         Ok(())
     }
-}
 
-impl Keeper {
     /// Awaits an answer. Once the servers may have given the session up, nothing is known of the node until it comes.
     async fn answer<T>(&self, client: &Client, answer: impl Future<Output = T>) -> T {
         let mut answer = pin!(answer);
@@ -286,14 +279,18 @@ impl Keeper {
         answer.await
     }
 
-    /// Publishes a state, if it is another one.
     fn show(&self, state: NodeState) {
-        self.publisher.send_if_modified(|now| {
-            let changes = *now != state;
-            *now = state;
-            changes
-        });
+        send_news(&self.publisher, state);
     }
+}
+
+/// Sends a value, if it is another one.
+fn send_news<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
+    sender.send_if_modified(|now| {
+        let is_news = *now != value;
+        *now = value;
+        is_news
+    });
 }
 
 /// Waits until the servers may have given the session up.

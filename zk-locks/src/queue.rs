@@ -72,9 +72,9 @@ impl Queue {
     }
 
     /// Follows the holders of the lock: at most one for an exclusive lock, all present readers for a
-    /// [`RwLock`](crate::RwLock), the earliest first; none if the lock is free. An exclusive
-    /// holder that is [asked](Queue::revoke) for the lock back is returned again. That is not followed for readers, as no
-    /// change of their data is: it shows with the next one that comes or goes. Sends no request before the first
+    /// [`RwLock`](crate::RwLock), the earliest first; none if the lock is free. An exclusive holder
+    /// that is [asked](Queue::revoke) for the lock back is returned again. That is not followed for readers, as no change of
+    /// their data is: it shows with the next one that comes or goes. Sends no request before the first
     /// [`next`](Follow::next).
     ///
     /// The contender at the front of the queue counts as a holder, whether or not it has noticed: act on its

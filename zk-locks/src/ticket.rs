@@ -149,9 +149,9 @@ impl<G> Ticket<G> {
         Ok((self.guard)(grant(&self.wait_queue, position)?, &self.wait_queue))
     }
 
-    /// How many contenders were ahead when the queue was last listed: by the request that joined it, by
-    /// [`try_wait`](Ticket::try_wait), and, while a [`wait`](Ticket::wait) is polled, at least whenever one of the nearest
-    /// has left. `None` if that is not known at the moment.
+    /// How many contenders were ahead when the queue was last listed: behind the request that joined it and, while a
+    /// [`wait`](Ticket::wait) is polled, at least whenever one of the nearest has left. `None` if that is not known at the
+    /// moment, such as behind a [`try_wait`](Ticket::try_wait).
     #[must_use]
     pub fn ahead(&self) -> Option<usize> {
         self.position.as_ref().and_then(Position::ahead)

@@ -7,9 +7,10 @@ use std::{
     thread,
 };
 
-use tokio::{runtime, task::unconstrained};
+use tokio::task::unconstrained;
 
 use super::{judge::Judge, scenario::Scenario, state::fingerprint, step::Step, world::World};
+use crate::paused;
 
 /// How much there was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,11 +120,7 @@ impl Search {
 
     fn work_through(&self) {
         while let Some(path) = self.next() {
-            let runtime = runtime::Builder::new_current_thread()
-                .enable_time()
-                .start_paused(true)
-                .build()
-                .expect("it needs nothing");
+            let runtime = paused::runtime();
             let _busy = Busy(self);
             runtime.block_on(unconstrained(self.run(path)));
             self.work().counts.runs += 1;

@@ -21,7 +21,7 @@ use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
 };
-use zk_client::{BoxFuture, Connect, OpCode, SessionId, Transport};
+use zk_client::{BoxFuture, Connect, ConnectOptions, OpCode, SessionId, Transport};
 use zk_proto::Time;
 use zk_testkit::server::{Config, Conn, Ensemble, Member, Output};
 
@@ -111,6 +111,19 @@ impl Network {
     #[must_use]
     pub fn connector(&self, name: Name) -> Connector {
         Connector { network: self.clone(), name }
+    }
+
+    /// Options for a session of `name`, with the runtime's clock; all paths are relative to `chroot`.
+    ///
+    /// # Panics
+    /// If `chroot` is no path.
+    pub fn options(&self, name: Name, chroot: &str, seed: u64) -> ConnectOptions {
+        let start = Instant::now();
+        ConnectOptions::new(&format!("server{chroot}"))
+            .expect("it is one")
+            .connector(self.connector(name))
+            .clock(move || start.elapsed())
+            .seed(seed)
     }
 
     /// Installs a function that decides about all requests from now on.

@@ -16,6 +16,7 @@ use zk_testkit::{
 };
 
 use super::traffic::{CountedConnect, Traffic};
+use crate::paused;
 
 /// Where chance comes from.
 const SEED: u64 = 21;
@@ -80,11 +81,7 @@ pub(super) fn with<T, F>(sessions: usize, outage: Option<Outage>, work: impl FnO
 where
     F: Future<Output = T>,
 {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime without I/O needs nothing");
+    let runtime = paused::runtime();
     let tasks = Tasks::new(Rng::new(SEED));
     let output = runtime.block_on(tokio::task::unconstrained(async {
         let mut config = Config::default();

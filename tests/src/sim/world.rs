@@ -17,7 +17,7 @@ use super::{
     pass,
     workload::{ClientContext, LOCK_DELAY_MAX, Phase, ROTATION_MAX},
 };
-use crate::log::listened;
+use crate::{log::listened, paused};
 
 /// The process of whatever must go on when clients stand still.
 const WORLD: Process = Process(0);
@@ -34,11 +34,7 @@ const LOOK_AGAIN: u64 = 5_000;
 /// If there is no runtime to be had.
 #[must_use]
 pub fn run(options: &Options, keep_trace: bool) -> Report {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime without I/O needs nothing");
+    let runtime = paused::runtime();
     let rng = Rng::new(options.seed).fork(0x51B);
     let tasks = Tasks::new(rng.fork(1));
     let checker = SharedChecker::new(options);

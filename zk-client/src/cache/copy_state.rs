@@ -50,6 +50,17 @@ impl From<WatchEnd> for Stop {
     }
 }
 
+/// Publishes that something is known to be missing. A copy that has not been loaded cannot be behind.
+pub(super) fn falls_behind(state: &watch::Sender<CacheState>) {
+    state.send_if_modified(|now| {
+        let falls = !matches!(now, CacheState::Loading | CacheState::Behind);
+        if falls {
+            *now = CacheState::Behind;
+        }
+        falls
+    });
+}
+
 impl CopyState {
     pub(super) fn stands_on(&self, connection: u64) {
         self.connection.store(connection, Ordering::Relaxed);
@@ -70,10 +81,7 @@ impl CopyState {
 
     /// Something is known to be missing.
     pub(super) fn is_behind(&self) {
-        // A copy that has not been loaded cannot be behind.
-        if *self.state.borrow() != CacheState::Loading {
-            self.show(CacheState::Behind);
-        }
+        falls_behind(&self.state);
     }
 
     /// Publishes a state, unless it is that of a client which was left: see [`Cache::move_to`](super::Cache::move_to).

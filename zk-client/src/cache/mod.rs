@@ -37,7 +37,7 @@ use zk_proto::path::PathError;
 
 use self::{
     contents::Contents,
-    copy_state::{CopyState, NO_CONNECTION},
+    copy_state::{CopyState, NO_CONNECTION, falls_behind},
     follow::Follower,
     scope::Scope,
 };
@@ -214,14 +214,8 @@ impl Cache {
     pub fn move_to(&self, client: &Client) {
         let Inner { contents, state, clients } = &*self.0;
         clients.send_replace(client.patient());
-        // A copy that has not been loaded cannot be behind. What the other client had read shows nothing any more.
-        state.send_if_modified(|state| {
-            let moves = !matches!(state, CacheState::Loading | CacheState::Behind);
-            if moves {
-                *state = CacheState::Behind;
-            }
-            moves
-        });
+        // What the other client has read shows nothing any more.
+        falls_behind(state);
         contents.goes_on();
     }
 }

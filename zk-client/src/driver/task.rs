@@ -266,7 +266,7 @@ impl Driver {
         let leaves = self.detaching.is_some() || self.closing.is_some();
         if leaves && purpose == Purpose::Use {
             self.parts.receiver.free(submission.permit());
-            // The client that resumes the session would not know of the node.
+            // No other client would know of the node.
             if let Some(deletion) = submission.unreplaced() {
                 self.sweep(now, deletion);
             }

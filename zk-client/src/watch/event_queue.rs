@@ -52,7 +52,7 @@ pub(crate) enum Item {
 }
 
 impl EventQueue {
-    /// Creates a mailbox for `events_max` events, besides which there is always room for a [`Resync`].
+    /// Creates a queue for `events_max` events, besides which there is always room for a [`Resync`].
     pub(crate) fn new(events_max: usize) -> Self {
         let news = Queued {
             items: VecDeque::new(),

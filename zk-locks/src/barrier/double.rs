@@ -27,8 +27,8 @@ const READY: &str = "ready";
 /// ephemeral one under the path, and a node called `ready` exists from when all participants are there until all have
 /// left. A `ready` left over from a round whose participants have died lets none of ours in too early.
 ///
-/// Those are counted who are there, as in Curator: whoever comes while somebody of a round has not left yet is counted
-/// together with that one. So if there are more comers than the number of participants, or one enters again before all
+/// All that are there are counted, as in Curator: a participant that comes while one of the round before has not left yet is
+/// counted together with that one. So with more participants than the number says, or with one that enters again before all
 /// have left, a round can be complete with a participant of the one before. Have exactly so many, and let each enter again
 /// only when its [`leave`](Participation::leave) has returned.
 ///

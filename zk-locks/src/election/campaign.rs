@@ -13,10 +13,9 @@ use crate::{
 
 /// An election: the candidate that has stood for longest leads, until it resigns or is lost.
 ///
-/// A campaign costs what a [`Lock`](crate::Lock) does, a proclamation one request and, after a
-/// second of leading, one read; an observer pays two reads for each
-/// change. A leader that is [lost](crate::Guard::lost) must stop its work, and may stand again behind all others; a
-/// [`LeaderLatch`] does so by itself.
+/// A campaign costs what a [`Lock`](crate::Lock) does, a proclamation one request and, after a second of leading, one read;
+/// an observer pays two reads for each change. A leader that is [lost](crate::Guard::lost) must stop its work, and may stand
+/// again behind all others; a [`LeaderLatch`] does so by itself.
 ///
 /// It is a lock whose holder publishes data, which others can watch. Nodes are those of Curator's `LeaderLatch` (or of
 /// kazoo's `Election`, by the [layout](Builder::layout)): its users stand in the same election on the same path.

@@ -231,11 +231,8 @@ impl LatchTask {
         self.node.set(None);
         let position = wait_queue.join_with(Role::Lead, None, &self.data).await?;
         self.node.set(Some(position.node.path()));
-        let waited = Ticket::new(wait_queue.clone(), position).until_granted().await;
-        if waited.is_err() {
-            self.node.set(None);
-        }
-        Ok(Leadership { guard: waited? })
+        let granted = Ticket::new(wait_queue.clone(), position).until_granted().await;
+        Ok(Leadership { guard: granted.inspect_err(|_| self.node.set(None))? })
     }
 
     async fn stopped(&self) {

@@ -103,7 +103,7 @@ impl Held {
         if let Some(lost) = self.node.loss().or_else(|| self.node.taken_away()) {
             again.lose(lost);
         }
-        // Whoever has asked for the lock back waits for an end of all that.
+        // A client that has asked for the lock back still waits for it.
         if self.is_revoked() {
             again.node.revoke();
         }

@@ -140,7 +140,7 @@ impl<R, W: Watcher> Session<R, W> {
         self.timers.set(Timer::Unwatch, now.after(REMOVE_AGAIN));
     }
 
-    /// Makes the server remove what it had no time for. Where somebody watches again, it is removed with his watch.
+    /// Makes the server remove what it had no time for. A path that is watched again keeps it until that watch goes.
     pub(in crate::session) fn remove_again(&mut self, now: Time) {
         for path in self.server_watches.take_left() {
             if self.is_watched(&path) {
