@@ -2,50 +2,44 @@
 
 use std::fmt::Write as _;
 
-/// Two versions of some lines: those that both begin with, those of the one and of the other, those that both end with.
+use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices};
+
+/// Two versions of some lines.
 #[derive(Debug)]
 pub struct Versions<'a, T> {
-    head: &'a [T],
     expected: &'a [T],
     actual: &'a [T],
-    tail: &'a [T],
+    ops: Vec<DiffOp>,
 }
 
-impl<'a, T: PartialEq + AsRef<str>> Versions<'a, T> {
-    /// Takes apart what they share.
+impl<'a, T: Ord + std::hash::Hash + AsRef<str>> Versions<'a, T> {
+    /// Finds what they share.
     pub fn new(expected: &'a [T], actual: &'a [T]) -> Self {
-        let shared = |pairs: &mut dyn Iterator<Item = (&T, &T)>| {
-            pairs.take_while(|(expected, actual)| expected == actual).count()
-        };
-        let head = shared(&mut expected.iter().zip(actual));
-        let (head, expected) = expected.split_at(head);
-        let actual = &actual[head.len()..];
-        let tail = shared(&mut expected.iter().rev().zip(actual.iter().rev()));
-        let (expected, tail) = expected.split_at(expected.len() - tail);
-        Self { head, expected, actual: &actual[..actual.len() - tail.len()], tail }
+        Self { expected, actual, ops: capture_diff_slices(Algorithm::Patience, expected, actual) }
     }
 
     /// Only what they do not share, marked.
     #[must_use]
     pub fn changes(&self) -> String {
-        marked(&[('-', self.expected), ('+', self.actual)])
+        self.marked(|tag| tag != ChangeTag::Equal)
     }
 
     /// All lines, with what they share unmarked.
     #[must_use]
     pub fn in_context(&self) -> String {
-        marked(&[(' ', self.head), ('-', self.expected), ('+', self.actual), (' ', self.tail)])
+        self.marked(|_| true)
     }
-}
 
-fn marked<T: AsRef<str>>(parts: &[(char, &[T])]) -> String {
-    let mut text = String::new();
-    for (mark, lines) in parts {
-        for line in *lines {
-            writeln!(text, "{mark} {}", line.as_ref()).expect("text can be added to");
+    fn marked(&self, shows: impl Fn(ChangeTag) -> bool) -> String {
+        let changes = self.ops.iter().flat_map(|op| op.iter_slices(self.expected, self.actual));
+        let mut text = String::new();
+        for (tag, lines) in changes.filter(|(tag, _)| shows(*tag)) {
+            for line in lines {
+                writeln!(text, "{tag} {}", line.as_ref()).expect("text can be added to");
+            }
         }
+        text
     }
-    text
 }
 
 #[cfg(test)]
@@ -55,10 +49,10 @@ mod tests {
     #[test]
     fn differences_mark_only_changed_lines() {
         let lines = |text: &str| text.chars().map(String::from).collect::<Vec<_>>();
-        let (expected, actual) = (lines("abcz"), lines("axz"));
+        let (expected, actual) = (lines("abcdz"), lines("axcez"));
         let versions = Versions::new(&expected, &actual);
-        assert_eq!(versions.in_context(), "  a\n- b\n- c\n+ x\n  z\n");
-        assert_eq!(versions.changes(), "- b\n- c\n+ x\n");
+        assert_eq!(versions.in_context(), "  a\n- b\n+ x\n  c\n- d\n+ e\n  z\n");
+        assert_eq!(versions.changes(), "- b\n+ x\n- d\n+ e\n");
         let (expected, actual) = (lines("aa"), lines("a"));
         assert_eq!(Versions::new(&expected, &actual).in_context(), "  a\n- a\n");
     }

@@ -9,7 +9,7 @@ use crate::stages::{
 };
 
 pub(crate) async fn leadership(play: &Play) {
-    let election = Election::builder(&play.subject, PATH).observer(play.observer()).build();
+    let election = play.build(Election::builder(&play.subject, PATH));
     let Some(Ok(leads)) = awaits!(play, election.campaign(b"first")) else { return };
     let mut following = election.follow();
     for moment in Moment::ALL {
@@ -25,7 +25,7 @@ pub(crate) async fn leadership(play: &Play) {
 }
 
 pub(crate) async fn leader_latch(play: &Play) {
-    let election = Election::builder(&play.subject, PATH).observer(play.observer()).build();
+    let election = play.build(Election::builder(&play.subject, PATH));
     let latch = election.latch(b"latch");
     let mut states = latch.subscribe();
     for moment in Moment::ALL {

@@ -28,7 +28,7 @@ pub(crate) async fn guard(play: &Play, guard: &Guard) {
 }
 
 pub(crate) async fn lock(play: &Play) {
-    let lock = Lock::builder(&play.subject, PATH).observer(play.observer()).build();
+    let lock = play.build(Lock::builder(&play.subject, PATH));
     let Some(Ok(held)) = awaits!(play, lock.acquire()) else { return };
     for moment in Moment::ALL {
         play.reach(moment).await;
@@ -47,7 +47,7 @@ pub(crate) async fn released_lock(play: &Play) {
     let mut held = Vec::new();
     for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
         let path = format!("{PATH}/{name}");
-        let lock = Lock::builder(&play.subject, &path).observer(play.observer()).build();
+        let lock = play.build(Lock::builder(&play.subject, &path));
         held.extend(lock.acquire().await);
     }
     for moment in Moment::ALL {
@@ -61,7 +61,7 @@ pub(crate) async fn released_lock(play: &Play) {
 }
 
 pub(crate) async fn read_lock(play: &Play) {
-    let lock = RwLock::builder(&play.subject, PATH).observer(play.observer()).build();
+    let lock = play.build(RwLock::builder(&play.subject, PATH));
     let Some(Ok(mut held)) = awaits!(play, lock.read()) else { return };
     for moment in Moment::ALL {
         play.reach(moment).await;
@@ -88,7 +88,7 @@ pub(crate) async fn read_lock(play: &Play) {
 }
 
 pub(crate) async fn write_lock(play: &Play) {
-    let lock = RwLock::builder(&play.subject, PATH).observer(play.observer()).build();
+    let lock = play.build(RwLock::builder(&play.subject, PATH));
     let Some(Ok(mut held)) = awaits!(play, lock.write()) else { return };
     for moment in Moment::ALL {
         play.reach(moment).await;
@@ -113,7 +113,7 @@ pub(crate) async fn write_lock(play: &Play) {
 }
 
 pub(crate) async fn shared_lock(play: &Play) {
-    let lock = Lock::builder(&play.subject, PATH).observer(play.observer()).build();
+    let lock = play.build(Lock::builder(&play.subject, PATH));
     let Some(Ok(held)) = awaits!(play, lock.acquire()) else { return };
     let held = says!(play, held.share());
     let mut more: Vec<SharedGuard> = Vec::new();
@@ -138,11 +138,9 @@ pub(crate) async fn shared_lock(play: &Play) {
 }
 
 pub(crate) async fn cohort_lock(play: &Play) {
-    let lock = CohortLock::builder(&play.subject, PATH)
-        .observer(play.observer())
-        .linger(Duration::from_secs(2))
-        .max_sections(3)
-        .build();
+    let lock = play.build(
+        CohortLock::builder(&play.subject, PATH).linger(Duration::from_secs(2)).max_sections(3),
+    );
     let Some(Ok(held)) = awaits!(play, lock.acquire()) else { return };
     for moment in Moment::ALL {
         play.reach(moment).await;
@@ -151,7 +149,7 @@ pub(crate) async fn cohort_lock(play: &Play) {
         says!(play, lock.waiting());
     }
     awaits!(play, held.release());
-    let rival = Lock::new(&play.rival, PATH);
+    let rival = play.build_other(Lock::builder(&play.rival, PATH));
     let rival = tokio::spawn(async move { rival.acquire_timeout(BRIEF * 4).await });
     // As many sections as it has while somebody else waits, and one more.
     for _ in 0..4 {
@@ -166,7 +164,7 @@ pub(crate) async fn cohort_lock(play: &Play) {
 
 pub(crate) async fn simple_lock(play: &Play) {
     let path = "/place/simple";
-    let lock = SimpleLock::builder(&play.subject, path).observer(play.observer()).build();
+    let lock = play.build(SimpleLock::builder(&play.subject, path));
     let Some(Ok(held)) = awaits!(play, lock.acquire()) else { return };
     for moment in Moment::ALL {
         play.reach(moment).await;
@@ -225,8 +223,7 @@ async fn several(play: &Play, held: &Guards) {
 
 pub(crate) async fn semaphore(play: &Play) {
     play.keeper.create("/other", b"").await.expect("a node");
-    let semaphore =
-        Semaphore::builder(&play.subject, PATH).observer(play.observer()).build().with_permits(3);
+    let semaphore = play.build(Semaphore::builder(&play.subject, PATH)).with_permits(3);
     let Some(Ok(held)) = awaits!(play, semaphore.acquire_many(2)) else { return };
     let mut following = semaphore.follow();
     for moment in Moment::ALL {
@@ -246,8 +243,7 @@ pub(crate) async fn semaphore(play: &Play) {
 pub(crate) async fn multi_lock(play: &Play) {
     play.keeper.create("/other", b"").await.expect("a node");
     let paths = ["/place/b", "/other/a"];
-    let locks =
-        paths.map(|path| Lock::builder(&play.subject, path).observer(play.observer()).build());
+    let locks = paths.map(|path| play.build(Lock::builder(&play.subject, path)));
     let lock = MultiLock::of(locks);
     let Some(Ok(held)) = awaits!(play, lock.acquire()) else { return };
     says!(play, (held.len(), held.is_empty(), held.get("/place/b").map(Guard::token)));

@@ -10,7 +10,7 @@ use crate::stages::{
 };
 
 pub(crate) async fn barrier(play: &Play) {
-    let barrier = Barrier::new(&play.subject, "/place/barrier");
+    let barrier = play.build(Barrier::builder(&play.subject, "/place/barrier"));
     for moment in Moment::ALL {
         awaits!(play, barrier.set());
         play.reach(moment).await;
@@ -26,10 +26,9 @@ pub(crate) async fn barrier(play: &Play) {
 
 pub(crate) async fn double_barrier(play: &Play) {
     let path = "/place/barrier";
-    let barrier =
-        DoubleBarrier::builder(&play.subject, path).observer(play.observer()).build().of(2);
-    let theirs = DoubleBarrier::new(&play.rival, path, 2);
-    let (ours, theirs) = tokio::join!(barrier.enter(), theirs.enter());
+    let barrier = play.build(DoubleBarrier::builder(&play.subject, path)).of(2);
+    let theirs = play.build_other(DoubleBarrier::builder(&play.rival, path)).of(2);
+    let (ours, theirs) = tokio::join!(barrier.enter(), theirs.enter_timeout(BRIEF));
     let (Ok(ours), Ok(theirs)) = (ours, theirs) else { return };
     let theirs = tokio::spawn(async move { theirs.leave().await });
     for moment in Moment::ALL {
@@ -45,9 +44,9 @@ pub(crate) async fn double_barrier(play: &Play) {
 
 pub(crate) async fn group(play: &Play) {
     let path = "/place/group";
-    let group = Group::builder(&play.subject, path).observer(play.observer()).build();
+    let group = play.build(Group::builder(&play.subject, path));
     let Some(Ok(member)) = awaits!(play, group.join(b"ours")) else { return };
-    let _other = Group::new(&play.rival, path).join(b"theirs").await;
+    let _other = play.build_other(Group::builder(&play.rival, path)).join(b"theirs").await;
     let mut following = group.follow();
     for moment in Moment::ALL {
         play.reach(moment).await;

@@ -6,6 +6,10 @@
 //! meanwhile; lines of observers begin with `*`. The pages are meant to be read. What they say was compared with the
 //! documentation, and a change of them is for a reviewer to judge: `REWRITE=1 cargo test -p zk-tests --test all stages::`.
 //!
+//! A page for each [`Setting`], an option or another release, has what changes on all other pages with it: an empty one says
+//! that nothing does. Names of nodes and numbers of transactions are compared by their order only; where so much changes
+//! that requests would hide the rest, results only, and times to half a second.
+//!
 //! Client, recipes and the in-process server are the real ones, time is simulated.
 
 mod copies;
@@ -14,30 +18,36 @@ mod fate;
 mod guards;
 mod meeting;
 mod page;
+mod plain;
 mod play;
 mod queues;
 mod requests;
+mod setting;
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, pin::Pin, sync::OnceLock};
 
-use self::{fate::Fate, page::differences, play::Play};
+use zk_locks::{ForeignNodes, Layout};
+
+use self::{
+    fate::Fate,
+    page::differences,
+    plain::{Detail, plain},
+    play::Play,
+    setting::{Recipe, Setting, settings},
+};
+
+type Act = for<'a> fn(&'a Play) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// Makes a test of each page.
 macro_rules! pages {
     ($($name:ident: $act:path;)*) => {
+        const PAGES: &[(&str, Act)] = &[$((stringify!($name), |play| Box::pin($act(play)))),*];
+
         $(#[test]
         fn $name() {
-            check(stringify!($name), async |play| $act(play).await);
+            let name = stringify!($name);
+            compare(name, &sections(name, Setting::Default, |play| Box::pin($act(play))).concat());
         })*
-
-        #[test]
-        fn every_page_is_written() {
-            let listed = [$(stringify!($name)),*].map(|name| format!("{name}.txt"));
-            for entry in fs::read_dir(folder()).expect("there are pages") {
-                let name = entry.expect("they can be listed").file_name();
-                assert!(listed.iter().any(|listed| name == **listed), "no test writes {name:?}");
-            }
-        }
     };
 }
 
@@ -73,23 +83,96 @@ pages! {
     session: requests::session;
 }
 
+settings! {
+    compare_settings;
+    All {
+        retry_throttled: setting::RETRY_THROTTLED;
+        request_timeout: setting::REQUEST_TIMEOUT;
+        reply_len_max: setting::REPLY_LEN_MAX;
+        watch_items_max: setting::WATCH_ITEMS_MAX;
+        lease_margin: setting::LEASE_MARGIN;
+        read_only: setting::READ_ONLY;
+        connect_timeout: setting::CONNECT_TIMEOUT;
+        layout_go: Setting::Layout(Layout::Go);
+        ignore_foreign_nodes: Setting::Recipe(Recipe::ForeignNodes(ForeignNodes::Ignore));
+        look_ahead: Setting::Recipe(Recipe::LookAhead);
+        max_hold: Setting::Recipe(Recipe::MaxHold);
+        max_waiters: Setting::Recipe(Recipe::MaxWaiters);
+        no_recheck: Setting::Recipe(Recipe::NoRecheck);
+        herd: Setting::Recipe(Recipe::Herd);
+    }
+    Results {
+        chroot: Setting::Chroot;
+        release_3_4: setting::V3_4;
+        release_3_5: setting::V3_5;
+        release_3_6: setting::V3_6;
+        release_3_7: setting::V3_7;
+        release_3_8: setting::V3_8;
+        follower: Setting::Follower;
+        fail_fast: setting::FAIL_FAST;
+        call_timeout: setting::CALL_TIMEOUT;
+        requests_max: setting::REQUESTS_MAX;
+        request_bytes_max: setting::REQUEST_BYTES_MAX;
+        lease_of_connection: setting::LEASE_OF_CONNECTION;
+        layout_kazoo: Setting::Layout(Layout::Kazoo);
+        layout_recipe: Setting::Layout(Layout::Recipe);
+        layout_host_type: Setting::Layout(Layout::HostType);
+        layout_bare: Setting::Layout(Layout::Bare);
+        refuse_foreign_nodes: Setting::Recipe(Recipe::ForeignNodes(ForeignNodes::Refuse));
+        release_after: Setting::Recipe(Recipe::ReleaseAfter);
+        require_path: Setting::Recipe(Recipe::RequirePath);
+        require_parent: Setting::Recipe(Recipe::RequireParent);
+        rotate_at: Setting::Recipe(Recipe::RotateAt);
+    }
+}
+
+#[test]
+fn every_page_is_written() {
+    let listed: Vec<_> =
+        PAGES.iter().map(|(name, _)| *name).chain(SETTINGS.iter().copied()).collect();
+    for entry in fs::read_dir(folder()).expect("there are pages") {
+        let name = entry.expect("they can be listed").file_name();
+        assert!(
+            listed.iter().any(|listed| name == *format!("{listed}.txt")),
+            "no test writes {name:?}"
+        );
+    }
+}
+
 fn folder() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "stages", "tables"].iter().collect()
 }
 
-/// Plays it in every way, and compares what was said with the page.
-fn check(name: &str, act: impl AsyncFn(&Play)) {
+/// What each page has in the default setting, played once.
+static DEFAULTS: [OnceLock<Vec<String>>; PAGES.len()] = [const { OnceLock::new() }; PAGES.len()];
+
+/// A page: something is played with every fate.
+fn sections(name: &str, setting: Setting, act: Act) -> Vec<String> {
+    Fate::ALL.iter().map(|fate| play::perform(name, setting, *fate, act)).collect()
+}
+
+/// A page of what a setting changes on all others.
+fn compare_settings(name: &str, setting: Setting, detail: Detail) {
     let mut page = String::new();
-    for fate in Fate::ALL {
-        page.push_str(&play::perform(name, fate, &act));
+    for ((of, act), default) in PAGES.iter().zip(DEFAULTS.iter()) {
+        let default = default.get_or_init(|| sections(of, Setting::Default, *act));
+        for (without, with) in default.iter().zip(&sections(of, setting, *act)) {
+            let [without, with] = [without, with].map(|section| plain(section, detail));
+            page.push_str(&differences(&without, &with));
+        }
     }
+    compare(name, &page);
+}
+
+/// Compares what was said with the page.
+fn compare(name: &str, page: &str) {
     let path = folder().join(format!("{name}.txt"));
     if std::env::var_os("REWRITE").is_some() {
         fs::write(&path, page).expect("it can be written");
         return;
     }
     let expected = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let differences = differences(&expected, &page);
+    let differences = differences(&expected, page);
     assert!(
         differences.is_empty(),
         "not what tests/stages/tables/{name}.txt says (- said, + done):\n\n{differences}"

@@ -131,10 +131,25 @@ pub(crate) fn differences(expected: &str, actual: &str) -> String {
         }
         let title = said.first().or_else(|| done.first()).copied().unwrap_or_default();
         writeln!(text, "{title}").expect("text can be added to");
-        text.push_str(&Versions::new(said, done).changes());
+        let changes = Versions::new(said, done).changes();
+        let lines: Vec<_> = changes.lines().collect();
+        for run in lines.chunk_by(|a, b| a.starts_with('-') && b.starts_with('-')) {
+            // What is no longer there is on the other page.
+            let told = if run.len() > TOLD_MAX { TOLD_MAX - 1 } else { run.len() };
+            for line in &run[..told] {
+                writeln!(text, "{line}").expect("text can be added to");
+            }
+            if told < run.len() {
+                writeln!(text, "- and {} lines more", run.len() - told)
+                    .expect("text can be added to");
+            }
+        }
     }
     text
 }
+
+/// Lines in a row that are gone, of which all are told.
+const TOLD_MAX: usize = 4;
 
 /// The parts of a page, each with its title in front.
 fn sections(page: &str) -> Vec<Vec<&str>> {

@@ -12,8 +12,8 @@ use std::{
 
 use tokio::time::{Instant, timeout};
 use zk_client::{Acl, AclList, Client, ConnectOptions, OpCode, Session, SessionId};
-use zk_locks::{Contender, Grant, LockObserver, Release};
-use zk_testkit::server::{Config, Member};
+use zk_locks::{Builder, Contender, Grant, LockObserver, Release};
+use zk_testkit::server::{Config, Ensemble, Member};
 use zk_tests::{
     network::{Disposition, Name, Network, pass},
     paused,
@@ -23,6 +23,7 @@ use zk_tests::{
 use crate::stages::{
     fate::{Fate, Moment},
     page::Page,
+    setting::Setting,
 };
 
 /// Whose calls are written down.
@@ -51,6 +52,7 @@ pub(crate) struct Play {
     /// One that observes and interferes.
     pub(crate) keeper: Client,
     page: Page,
+    setting: Setting,
     fate: Fate,
     /// Requests that are still to be refused.
     refusals: Arc<AtomicU32>,
@@ -59,9 +61,14 @@ pub(crate) struct Play {
 }
 
 /// Plays it, and returns what was written.
-pub(crate) fn perform(name: &str, fate: Fate, act: impl AsyncFn(&Play)) -> String {
+pub(crate) fn perform(
+    name: &str,
+    setting: Setting,
+    fate: Fate,
+    act: impl AsyncFn(&Play),
+) -> String {
     paused::runtime().block_on(async {
-        let play = Play::new(name, fate).await;
+        let play = Play::new(name, setting, fate).await;
         play.page.title(&format!("# {name}: {}", fate.told()));
         // What comes before is the same in all of them.
         play.page.is_known(fate != Fate::Calm);
@@ -89,11 +96,15 @@ macro_rules! awaits {
 pub(crate) use {awaits, says};
 
 impl Play {
-    async fn new(name: &str, fate: Fate) -> Self {
+    async fn new(name: &str, setting: Setting, fate: Fate) -> Self {
         let mut config = Config::default();
         config.tick = Duration::from_secs(1);
         config.seed = 1;
+        setting.configure(&mut config);
         let network = Network::new(config);
+        // Until the members have a leader.
+        pass(SESSION_TIMEOUT).await;
+        network.reach_by(SUBJECT, farthest(&network));
         let page = Page::default();
         let (refusals, losses) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         network.direct({
@@ -116,16 +127,34 @@ impl Play {
                 }
             }
         });
-        let keeper = options(&network, KEEPER, 1).connect().await.expect("a session");
+        let founder = options(&network, KEEPER, "", 0).connect().await.expect("a session");
+        // In all settings, for the same numbers in all of them.
+        founder.create("/root", b"").await.expect("a node");
+        founder.close().await.expect("it is not needed again");
+        let chroot = setting.chroot();
+        let keeper = options(&network, KEEPER, chroot, 1).connect().await.expect("a session");
         keeper.create(PATH, b"data").await.expect("a node");
-        let rival = options(&network, RIVAL, 2).connect().await.expect("a session");
-        let subject = options(&network, SUBJECT, hash(name)).connect().await.expect("a session");
-        Self { network, subject, rival, keeper, page, fate, refusals, losses }
+        let rival = options(&network, RIVAL, chroot, 2).connect().await.expect("a session");
+        let subject = setting.session(options(&network, SUBJECT, chroot, hash(name)));
+        let subject = setting.client(subject.connect().await.expect("a session"));
+        // What lags behind has come.
+        pass(BRIEF).await;
+        Self { network, subject, rival, keeper, page, setting, fate, refusals, losses }
     }
 
     /// Options for one more session of the subject.
     pub(crate) fn options(&self) -> ConnectOptions {
-        options(&self.network, SUBJECT, 3)
+        self.setting.session(options(&self.network, SUBJECT, self.setting.chroot(), 3))
+    }
+
+    /// A recipe of the subject.
+    pub(crate) fn build<R>(&self, builder: Builder<R>) -> R {
+        self.setting.recipe(builder.observer(Arc::new(Told(self.page.clone())))).build()
+    }
+
+    /// One of somebody else on the same path.
+    pub(crate) fn build_other<R>(&self, builder: Builder<R>) -> R {
+        self.setting.shared(builder).build()
     }
 
     /// Writes down what comes of a call.
@@ -149,11 +178,6 @@ impl Play {
             None => self.page.line(call, &format_args!("..."), began),
         }
         result
-    }
-
-    /// Writes down what a recipe tells its observer.
-    pub(crate) fn observer(&self) -> Arc<Told> {
-        Arc::new(Told(self.page.clone()))
     }
 
     /// Lets happen what is to happen then.
@@ -255,15 +279,16 @@ impl Play {
     /// The nodes at the place or below it, those below first.
     pub(crate) fn nodes_below(&self, path: &str) -> Vec<String> {
         let top = format!("{PATH}{path}");
-        self.network.look(|server| {
-            let tree = server.tree(Member(0)).expect("there is one");
-            let below = |path: &str| {
+        self.look(|server, leader| {
+            let below = |path: &&str| {
                 path.strip_prefix(&top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             };
+            let tree = server.tree(leader).expect("there is one");
             let mut nodes: Vec<_> = tree
                 .iter()
-                .map(|(path, _)| String::from(path))
-                .filter(|path| below(path))
+                .filter_map(|(path, _)| path.strip_prefix(self.setting.chroot()))
+                .filter(below)
+                .map(str::to_owned)
                 .collect();
             nodes.sort_unstable_by_key(|path| std::cmp::Reverse(path.clone()));
             nodes
@@ -272,10 +297,15 @@ impl Play {
 
     /// The nodes that go with the session of a client.
     fn nodes_of(&self, session: SessionId) -> Vec<String> {
-        self.network.look(|server| {
-            let tree = server.tree(Member(0)).expect("there is one");
-            tree.ephemerals(session).map(str::to_owned).collect()
+        let relative = |path: &str| path[self.setting.chroot().len()..].to_owned();
+        self.look(|server, leader| {
+            server.tree(leader).expect("there is one").ephemerals(session).map(relative).collect()
         })
+    }
+
+    /// Looks at the server that knows it all.
+    fn look<T>(&self, at: impl FnOnce(&Ensemble, Member) -> T) -> T {
+        self.network.look(|server| at(server, server.leader().expect("there is one")))
     }
 
     fn is_of(&self, node: &str, session: SessionId) -> bool {
@@ -287,12 +317,20 @@ fn one_less(count: &AtomicU32) -> bool {
     count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1)).is_ok()
 }
 
-fn options(network: &Network, name: Name, seed: u64) -> ConnectOptions {
-    network.options(name, "", seed).session_timeout(SESSION_TIMEOUT)
+fn options(network: &Network, name: Name, chroot: &str, seed: u64) -> ConnectOptions {
+    network.options(name, chroot, seed).session_timeout(SESSION_TIMEOUT)
+}
+
+/// A member that does not lead, if there is one.
+fn farthest(network: &Network) -> Member {
+    network.look(|server| {
+        let leader = server.leader().expect("there is one");
+        (0..3).map(Member).find(|it| *it != leader && server.tree(*it).is_some()).unwrap_or(leader)
+    })
 }
 
 /// An observer that writes down what it is told.
-pub(crate) struct Told(Page);
+struct Told(Page);
 
 impl LockObserver for Told {
     fn attached(&self, _: &Session) {

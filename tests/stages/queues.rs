@@ -11,8 +11,9 @@ use crate::stages::{
 
 /// A place in a queue that is asked for again and again, behind a rival until all is over.
 pub(crate) async fn ticket(play: &Play) {
-    let ahead = Lock::new(&play.rival, PATH).acquire().await.expect("it is free");
-    let lock = Lock::builder(&play.subject, PATH).observer(play.observer()).build();
+    let ahead =
+        play.build_other(Lock::builder(&play.rival, PATH)).acquire().await.expect("it is free");
+    let lock = play.build(Lock::builder(&play.subject, PATH));
     let Some(Ok(mut ticket)) = awaits!(play, lock.enqueue()) else { return };
     let mut ahead = Some(ahead);
     for moment in Moment::ALL {
@@ -39,7 +40,7 @@ pub(crate) async fn ticket(play: &Play) {
 
 /// A place at the head of a queue that is not made use of at once.
 pub(crate) async fn first_ticket(play: &Play) {
-    let lock = Lock::builder(&play.subject, PATH).observer(play.observer()).build();
+    let lock = play.build(Lock::builder(&play.subject, PATH));
     let (mut first, mut second) = (lock.enqueue().await.ok(), lock.enqueue().await.ok());
     pass(2 * BRIEF).await;
     for moment in Moment::ALL {
@@ -60,8 +61,10 @@ pub(crate) async fn first_ticket(play: &Play) {
 
 /// One that waits all the time, until its turn comes.
 pub(crate) async fn waiting_lock(play: &Play) {
-    let mut ahead = Some(Lock::new(&play.rival, PATH).acquire().await.expect("it is free"));
-    let lock = Lock::builder(&play.subject, PATH).observer(play.observer()).build();
+    let mut ahead = Some(
+        play.build_other(Lock::builder(&play.rival, PATH)).acquire().await.expect("it is free"),
+    );
+    let lock = play.build(Lock::builder(&play.subject, PATH));
     let mut waits = Box::pin(lock.acquire());
     for moment in Moment::ALL {
         if moment == Moment::Afterwards {
@@ -84,7 +87,7 @@ pub(crate) async fn waiting_lock(play: &Play) {
 
 /// An observer of others, who also interferes.
 pub(crate) async fn queue(play: &Play) {
-    let lock = Lock::new(&play.rival, PATH);
+    let lock = play.build_other(Lock::builder(&play.rival, PATH));
     let _held = lock.acquire().await.expect("it is free");
     let queue = Queue::new(&play.subject, PATH);
     let mut following = queue.follow();

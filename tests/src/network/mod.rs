@@ -56,6 +56,8 @@ struct Shared {
 struct State {
     ensemble: Ensemble,
     lanes: BTreeMap<Conn, Lane>,
+    /// Which member each client reaches, if it is not the first one.
+    doors: BTreeMap<Name, Member>,
     /// Clients that cannot connect, and until when if that will end by itself.
     refused: BTreeMap<Name, Option<Instant>>,
     /// Whose bytes stay where they are.
@@ -96,6 +98,7 @@ impl Network {
         let state = State {
             ensemble: Ensemble::new(config),
             lanes: BTreeMap::new(),
+            doors: BTreeMap::new(),
             refused: BTreeMap::new(),
             held: Arc::default(),
             director: None,
@@ -124,6 +127,11 @@ impl Network {
             .connector(self.connector(name))
             .clock(move || start.elapsed())
             .seed(seed)
+    }
+
+    /// Lets `name` reach another member than the first one, with its next connections.
+    pub fn reach_by(&self, name: Name, member: Member) {
+        self.state().doors.insert(name, member);
     }
 
     /// Installs a function that decides about all requests from now on.
@@ -217,7 +225,8 @@ impl Network {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let Some(conn) = state.ensemble.accept(now, Member(0), peer) else {
+        let member = state.doors.get(name).copied().unwrap_or(Member(0));
+        let Some(conn) = state.ensemble.accept(now, member, peer) else {
             return Err(io::ErrorKind::ConnectionRefused.into());
         };
         let held = state.held.clone();
