@@ -39,6 +39,31 @@ async fn timed_out_request_does_not_affect_others(server: &Place) {
     assert_eq!(zk.session().epoch(), epoch, "the connection has stayed");
 }
 
+/// What waits for room stays behind what was held back before it.
+#[test_with(on_each_release)]
+async fn cork_keeps_the_order_without_room(server: &Place) {
+    let (proxy, _) = behind_proxy(server).await;
+    let options = server.options_by(&proxy.connect_string());
+    let zk = options.requests_max(2).connect().await.unwrap();
+    zk.create("/a", b"").await.unwrap();
+    let other = zk.get("/a").submit();
+    let cork = zk.cork();
+    let first = cork.set("/a", b"1").submit();
+    let mut second = cork.set("/a", b"2").into_future();
+    poll_fn(|cx| {
+        assert!(Pin::new(&mut second).poll(cx).is_pending());
+        Poll::Ready(())
+    })
+    .await;
+    // Now there is room for the second one.
+    other.await.unwrap();
+    let there = zk.get("/a").into_future();
+    drop(cork);
+    assert_eq!(within(first).await.unwrap().version, 1);
+    assert_eq!(within(second).await.unwrap().version, 2);
+    within(there).await.unwrap();
+}
+
 /// However full it is, and whatever was held back: no request waits for ever.
 #[test_with(on_each_release)]
 async fn requests_time_out_while_awaiting_permits(server: &Place) {

@@ -1,13 +1,21 @@
 //! Several locks as one.
 
+use std::time::Duration;
+
 use zk_client::{AclList, CreateMode, Id, Perms};
 use zk_locks::{
     AcquireError, Client, Guard, Layout, Lock, Lost, MultiLock, Rejection, SessionEnd, SessionId,
     Status,
 };
 use zk_proto::OpCode;
-use zk_testkit::proxy::{Match, Proxy};
-use zk_tests::test_with;
+use zk_testkit::{
+    proxy::{Match, Proxy},
+    server::Config,
+};
+use zk_tests::{
+    network::{Network, pass},
+    paused, test_with,
+};
 
 use crate::locks::support::{Setup, emptied, joined, on_each_release, ops, within};
 
@@ -269,4 +277,35 @@ async fn each_lock_keeps_its_own_settings(setup: Setup) {
     assert_eq!((open, closed), (AclList::from_iter([Id::anyone().may(Perms::ALL)]), few));
     assert_eq!(told, "closed");
     within(guards.release()).await.unwrap();
+}
+
+/// A place at the head of its queue is not watched while another lock is waited for: it is looked at before the grant.
+#[test]
+fn lock_that_was_free_is_looked_at_again_before_the_grant() {
+    for of_one_client in [true, false] {
+        paused::runtime().block_on(async {
+            let network = Network::new(Config::default());
+            let connect = async |name, seed| {
+                network.options(name, "", seed).connect().await.expect("a session")
+            };
+            let (zk, second) = (connect("subject", 1).await, connect("subject", 2).await);
+            let other = connect("other", 3).await;
+            for path in ["/a", "/b"] {
+                other.create(path, b"").await.unwrap();
+            }
+            let held = Lock::new(&other, "/b").acquire().await.unwrap();
+            let clients = if of_one_client { [&zk, &zk] } else { [&zk, &second] };
+            let both = [Lock::new(clients[0], "/a"), Lock::new(clients[1], "/b")];
+            let both = tokio::spawn(async move { MultiLock::of(both).acquire().await });
+            pass(Duration::from_secs(5)).await;
+            let (names, _) = other.children("/a").await.unwrap();
+            let [name] = &*names else { panic!("{names:?}") };
+            other.delete(&format!("/a/{name}")).await.unwrap();
+            let theirs = Lock::new(&other, "/a").acquire().await.unwrap();
+            held.release().await.unwrap();
+            let both = within(both).await.unwrap();
+            assert_eq!(both.map(drop), Err(AcquireError::NodeDeleted), "{of_one_client}");
+            assert_eq!(theirs.status(), Status::Held);
+        });
+    }
 }

@@ -136,7 +136,7 @@ impl MultiLock {
                 return Ok(None);
             }
         }
-        self.granted(places).map(Some)
+        self.granted(places).await.map(Some)
     }
 
     /// Whether all locks are of one client, as one transaction needs.
@@ -145,17 +145,22 @@ impl MultiLock {
     }
 
     async fn wait(&self, mut places: Vec<Position>) -> Result<Guards, AcquireError> {
-        let waits = self
-            .wait_queues
-            .iter()
-            .zip(&mut places)
-            .map(|(wait_queue, position)| wait_queue.wait(position));
-        together::all(waits).await?;
-        self.granted(places)
+        self.wait_at(&mut places).await?;
+        self.granted(places).await
+    }
+
+    async fn wait_at(&self, places: &mut [Position]) -> Result<(), AcquireError> {
+        let places = self.wait_queues.iter().zip(places);
+        together::all(places.map(|(wait_queue, position)| wait_queue.wait(position))).await?;
+        Ok(())
     }
 
     /// Turns places at the heads of all queues into guards: from here on they count as held.
-    fn granted(&self, places: Vec<Position>) -> Result<Guards, AcquireError> {
+    async fn granted(&self, mut places: Vec<Position>) -> Result<Guards, AcquireError> {
+        // While one lock was waited for, nobody watched the places at the heads of the other queues.
+        while places.iter_mut().fold(false, |any, position| position.forget_if_old() | any) {
+            self.wait_at(&mut places).await?;
+        }
         let granted = self
             .wait_queues
             .iter()
@@ -183,7 +188,7 @@ impl MultiLock {
             wait_queue.wait(&mut position).await?;
             places.push((index, position));
         }
-        self.granted(as_asked(places))
+        self.granted(as_asked(places)).await
     }
 
     async fn try_in_order(&self) -> Result<Option<Guards>, AcquireError> {
@@ -194,7 +199,7 @@ impl MultiLock {
                 None => return Ok(None),
             }
         }
-        self.granted(as_asked(places)).map(Some)
+        self.granted(as_asked(places)).await.map(Some)
     }
 }
 

@@ -26,7 +26,8 @@ impl Client {
     }
 
     /// Proves another identity, on this connection and every later one. Servers check earlier requests without it,
-    /// later ones with it. Submitted when this returns; dropping the returned future does not undo it.
+    /// later ones with it. Submitted when this returns; dropping the returned future does not undo it. Timeouts of the
+    /// client and [failing fast](crate::CallOptions::fail_fast) do not apply: it is answered once a server is connected.
     ///
     /// For the scheme `digest` the bytes are `user:password`; they are sent in plain text.
     ///
@@ -111,10 +112,13 @@ impl Client {
     /// That is said of writes that have returned. A [protected](crate::Create::protected) create that was dropped while
     /// a server throttled it may be carried out up to seconds later; its node is deleted then.
     ///
+    /// No option of the client shortens the wait, as most doubts begin with a lost connection: bound it with
+    /// [`tokio::time::timeout`]. Dropping the future gives up nothing but the answer.
+    ///
     /// # Errors
     /// [`ReadError`] if the session ends first, or if the server does not support `sync` (a read-only one does not).
     pub async fn resolve_in_doubt(&self) -> Result<Zxid, ReadError> {
-        self.synced().await
+        self.patient().synced().await
     }
 
     /// Ends the session: its ephemeral nodes are deleted, its watches resolve with [`SessionEnd::Closed`], and no clone

@@ -76,7 +76,8 @@ impl Client {
 
     /// A client of the same session for giving back what no other client knows of, such as a node that was not made by
     /// a [protected create](crate::Create::protected). Until it and all its clones have been dropped, the session is
-    /// not [left](Client::detach), and its requests are carried out even after `detach` was called.
+    /// not [left](Client::detach), and its requests are carried out even after `detach` was called. They are not held back
+    /// by a [cork](Client::cork).
     ///
     /// For [tasks](Client::spawn) that clean up after a dropped owner: made where the owner is dropped, and handed to
     /// the task, it leaves no gap in between.
@@ -84,12 +85,15 @@ impl Client {
     pub fn for_cleanup(&self) -> Self {
         let mut client = self.clone();
         let cleanup = Cleanup::begin(&self.handle.shared.commands);
-        client.handle.change(|view| view.cleanup = Some(cleanup));
+        client.handle.change(|view| (view.cleanup, view.held) = (Some(cleanup), None));
         client
     }
 
     /// A client of the same session that holds its submissions back until it is dropped, and then sends them in one
     /// write: with no other client's in between, and with one wake-up for all.
+    ///
+    /// If one has to wait for [room](crate::ConnectOptions::requests_max), those before it are sent without it: the order
+    /// stays, the one write does not.
     #[must_use = "dropping it lets go"]
     pub fn cork(&self) -> Cork {
         let mut client = self.clone();

@@ -2,7 +2,7 @@
 
 use std::{
     any::Any,
-    fmt,
+    fmt, mem,
     ops::Deref,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -137,16 +137,25 @@ impl Handle {
     /// Passes on a command of `len` bytes as soon as there is room for it, behind all that wait. Returns its number in
     /// the line, if it waits.
     pub(crate) fn submit_in_turn(&self, command: Command, len: usize) -> Option<Number> {
+        // The driver may make room for it at any moment, and it comes behind what is held back.
+        self.send_batch(|held| held.as_mut().map(mem::take));
         self.shared.commands.submit_in_turn(command, len).unwrap_or_else(|refused| {
             refused.refuse(self.end(), &self.shared.counters);
             None
         })
     }
 
-    /// Sends all submissions held back, in one write.
+    /// Sends all submissions held back, in one write, and holds no more back.
     pub(crate) fn send_held(&self) {
+        self.send_batch(Option::take);
+    }
+
+    fn send_batch(
+        &self,
+        take: impl FnOnce(&mut Option<Vec<Submission>>) -> Option<Vec<Submission>>,
+    ) {
         let Some(held) = &self.held else { return };
-        let batch = held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let batch = take(&mut held.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(batch) = batch.filter(|batch| !batch.is_empty()) {
             self.command(Command::Batch(self.purpose(), batch));
         }

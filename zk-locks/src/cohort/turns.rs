@@ -89,10 +89,12 @@ impl Shared {
                     drop(local);
                     guard.put_down();
                     let mut local = self.local();
-                    if local.is_deserted || !local.waiters.is_empty() {
+                    let is_wanted = local.is_deserted || !local.waiters.is_empty();
+                    let Some(turn) = local.turn(number) else { return Some(guard) };
+                    // Others may have come meanwhile, and found nothing idle to be released.
+                    if is_wanted || turn.contended {
                         continue;
                     }
-                    let Some(turn) = local.turn(number) else { return Some(guard) };
                     turn.idle = Some((guard, until));
                     return None;
                 }

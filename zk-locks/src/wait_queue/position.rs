@@ -228,12 +228,15 @@ impl Position {
     }
 
     /// Discards what was known of the queue some time ago, if that may be over by now and no watch would tell: another
-    /// client may have deleted our node at the head of the queue, which nobody watches until the wait is over.
-    pub(crate) fn forget_if_old(&mut self) {
+    /// client may have deleted our node at the head of the queue, which nobody watches until the wait is over. Returns
+    /// whether it was old.
+    pub(crate) fn forget_if_old(&mut self) -> bool {
         let is_old = |listing: &Listing| listing.ahead() == 0 && listing.age() >= LONG_WAIT;
-        if self.listing.as_ref().is_some_and(is_old) {
+        let is_old = self.listing.as_ref().is_some_and(is_old);
+        if is_old {
             self.forget();
         }
+        is_old
     }
 
     /// Discards the known state of the queue.
