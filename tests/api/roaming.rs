@@ -1,6 +1,7 @@
 //! Finding servers, changing them, and what is reported of it.
 
 use std::{
+    collections::BTreeSet,
     future::ready,
     io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -12,7 +13,8 @@ use std::{
 
 use tokio::time::timeout;
 use zk_client::{
-    Answered, ConnectError, Connected, Ending, LinkError, OpCode, SessionEnd, SessionObserver,
+    Answered, BoxFuture, Connect, ConnectError, ConnectOptions, Connected, Ending, LinkError,
+    OpCode, SessionEnd, SessionObserver, Transport,
 };
 use zk_testkit::proxy::Proxy;
 
@@ -48,6 +50,35 @@ async fn session_moves_servers_without_doubt(server: &Place) {
 
     assert_eq!(zk.update_servers("a:1/app"), Err(ConnectError::UnexpectedChroot));
     assert_eq!(zk.update_servers(""), Err(ConnectError::NoServer));
+}
+
+/// Notes where it is to connect, and does not.
+struct Noted(Arc<Mutex<Vec<String>>>);
+
+impl Connect for Noted {
+    fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
+        self.0.lock().unwrap().push(server.to_owned());
+        Box::pin(ready(Err(io::ErrorKind::ConnectionRefused.into())))
+    }
+}
+
+/// A fleet does not flock to one server.
+#[tokio::test]
+async fn sessions_without_a_seed_begin_with_different_servers() {
+    let first = async |_| {
+        let dialed = Arc::new(Mutex::new(Vec::new()));
+        let options = ConnectOptions::new("a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1").unwrap();
+        let options = options.connector(Noted(dialed.clone())).connect_deadline(Some(LIMIT / 100));
+        assert!(options.connect().await.is_err());
+        let dialed = dialed.lock().unwrap();
+        dialed[0].clone()
+    };
+    let mut firsts = BTreeSet::new();
+    // That all of them are the same by chance is less likely than that memory fails.
+    for session in 0..24 {
+        firsts.insert(first(session).await);
+    }
+    assert!(firsts.len() > 1, "{firsts:?}");
 }
 
 /// Names known to this test only, with addresses that change.

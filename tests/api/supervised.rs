@@ -10,10 +10,15 @@ use std::{
 
 use tokio::sync::oneshot;
 use zk_client::{
-    Client, ConnectError, ConnectOptions, CreateMode, Error, Interruption, SessionEnd, Supervise,
+    Client, ConnectError, ConnectOptions, CreateMode, Error, Interruption, SessionEnd,
+    SessionState, Supervise,
 };
-use zk_testkit::TestServer;
-use zk_tests::patience::within;
+use zk_testkit::{TestServer, server::Config};
+use zk_tests::{
+    network::{Network, pass},
+    patience::within,
+    paused,
+};
 
 fn options(server: &TestServer) -> ConnectOptions {
     ConnectOptions::new(&server.connect_string()).unwrap()
@@ -86,6 +91,36 @@ async fn failed_run_closes_its_session_first() {
         }
     });
     assert_eq!(within(ended).await, Ok(()));
+}
+
+/// However the connection of the session is.
+#[test]
+fn failed_run_closes_its_session_although_it_is_disconnected() {
+    paused::runtime().block_on(async {
+        let network = Network::new(Config::default());
+        let mut runs = 0;
+        let ended = quickly(network.options("service", "", 1)).run(|zk| {
+            runs += 1;
+            let (is_last, network) = (runs == 3, network.clone());
+            async move {
+                let created = zk.create("/fixed", b"").mode(CreateMode::Ephemeral).await;
+                assert!(created.is_ok(), "{created:?}");
+                if is_last {
+                    return Ok(());
+                }
+                let mut session = zk.session();
+                network.cut("service");
+                assert_eq!(within(session.changed()).await, SessionState::Disconnected);
+                // Long before the session expires.
+                tokio::spawn(async move {
+                    pass(Duration::from_secs(1)).await;
+                    network.heal();
+                });
+                Err("again")
+            }
+        });
+        assert_eq!(within(ended).await, Ok(()));
+    });
 }
 
 /// Of a service that waits for ever, and of one that notices and returns what it makes of it.
@@ -259,7 +294,7 @@ async fn panic_propagates_and_closes_the_session() {
         *kept.lock().unwrap() = Some(zk.session());
         async move {
             zk.sync("/").await?;
-            assert!(zk.session().state() == zk_client::SessionState::Closing, "on purpose");
+            assert!(zk.session().state() == SessionState::Closing, "on purpose");
             Ok::<(), Error>(())
         }
     }));

@@ -11,9 +11,11 @@ use std::{
     time::Duration,
 };
 
+use zk_client::{AclList, Id, Perms, Rejection};
 use zk_locks::{
     AcquireError, Barrier, CohortLock, ConnectOptions, DoubleBarrier, DurableLock, Election,
-    Follow, Group, GroupMember, Lock, Lost, MultiLock, Queue, RwLock, Semaphore, SimpleLock,
+    Follow, Group, GroupMember, Lock, Lost, MultiLock, Queue, ReleaseError, RwLock, Semaphore,
+    SimpleLock,
     blocking::{Blocking, BlockingSession},
 };
 use zk_tests::test_with;
@@ -204,6 +206,37 @@ async fn followers_work_in_threads(setup: Setup) {
         assert_eq!(holder.token, guard.token());
         assert!(queue.evict(&holder).unwrap());
         assert_eq!(guard.lost_within(Duration::from_secs(20)), Some(Lost::NodeDeleted));
+    });
+    within(done).await.unwrap();
+}
+
+/// Behind a release the lock is free, and a failure is an error, as with futures.
+#[test_with(on_each_release)]
+async fn blocking_calls_return_what_has_come_of_them(setup: Setup) {
+    let path = setup.existing("results").await;
+    let (acl, _) = setup.outsider.acl(&path).await.unwrap();
+    let fixed = Perms::CREATE | Perms::READ | Perms::WRITE | Perms::ADMIN;
+    let fixed = AclList::from_iter([Id::anyone().may(fixed)]);
+    let (servers, at) = (setup.servers(), path.clone());
+    let done = in_thread(move || {
+        let (session, other) = (connect(&servers), connect(&servers));
+        let allow = |acl: &AclList| other.run(other.client().set_acl(&at, acl).into_future());
+        let lock = session.lock(&at);
+        for _ in 0..20 {
+            lock.acquire().unwrap().release().unwrap();
+            let (left, _) = other.run(other.client().children(&at).into_future()).unwrap();
+            assert!(left.is_empty(), "{left:?}");
+        }
+        let barrier = session.adopt(Barrier::new(session.client(), &format!("{at}/barrier")));
+        barrier.set().unwrap();
+        let guard = lock.acquire().unwrap();
+        allow(&fixed).unwrap();
+        let kept = guard.release();
+        assert!(matches!(kept, Err(ReleaseError::Refused(_))), "{kept:?}");
+        let refused = barrier.remove();
+        assert_eq!(refused, Err(AcquireError::Rejected(Rejection::NoAuth)));
+        allow(&acl).unwrap();
+        assert_eq!(barrier.remove(), Ok(()));
     });
     within(done).await.unwrap();
 }

@@ -10,12 +10,12 @@ macro_rules! pattern {
     };
 }
 
-pattern!(SEQUENTIAL = r#"(?:[^\s/"(\[]*[^\d\s/"(\[])?(0\d{9})\b"#);
+pattern!(SEQUENTIAL = r#"(?:[^\s/"(\[]*[^\d\s/"(\[])?(\d{10,})\b"#);
 pattern!(NUMBER = r"FencingToken\((\d+)\)|Zxid\(0x([0-9a-f]+)\)");
 // Old releases do not say it.
 pattern!(ZXID_OF_EVENT = r", zxid: (?:None|Some\(Zxid\([^)]*\)\))");
 pattern!(TIME = r"\b(\d+(?:\.\d+)?)(ns|µs|ms|s)\b");
-pattern!(TOOK = r"(?m)^ {0,6}(\d+) ");
+pattern!(TOOK = r"(?m)^( *\d+) ");
 pattern!(REQUESTS = r"(?m)  <- .*$");
 pattern!(STATS = r"(?m)^.*\.stats\(\) = .*\n");
 
@@ -30,7 +30,11 @@ pub(crate) enum Detail {
 
 /// A section of a page, with as much of it as is compared.
 pub(crate) fn plain(section: &str, detail: Detail) -> String {
-    let text = SEQUENTIAL.replace_all(&in_order(section), "#$1").into_owned();
+    let named = |found: &Captures<'_>| {
+        // Longer numbers are times.
+        if found[1].len() == 10 { format!("#{}", &found[1]) } else { found[0].to_owned() }
+    };
+    let text = SEQUENTIAL.replace_all(&in_order(section), named).into_owned();
     if detail == Detail::All {
         return text;
     }
@@ -46,7 +50,13 @@ pub(crate) fn plain(section: &str, detail: Detail) -> String {
         };
         about(found[1].parse::<f64>().expect("a number") * scale)
     });
-    let took = |found: &Captures<'_>| about(found[1].parse::<f64>().expect("a number") / 1e3) + " ";
+    let took = |found: &Captures<'_>| {
+        // Titles are not as far to the right.
+        if found[1].len() < 7 {
+            return found[0].to_owned();
+        }
+        about(found[1].trim().parse::<f64>().expect("a number") / 1e3) + " "
+    };
     TOOK.replace_all(&text, took).into_owned()
 }
 

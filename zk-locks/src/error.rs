@@ -321,17 +321,24 @@ mod tests {
             assert!(matches!(error, Error::Client(_)), "{error:?}");
             assert_eq!(error.session_end(), Some(end), "{error:?}");
         }
-        let of_locks: [Error; 4] = [
+        let of_locks: [Error; 5] = [
             AcquireError::SessionEnded(end).into(),
             Lost::SessionEnded(end).into(),
             CheckError::Lost(Lost::SessionEnded(end)).into(),
+            CheckError::Unavailable(WriteError::NotApplied(Cause::SessionEnded(end))).into(),
             ReleaseError::SessionEnded(end).into(),
         ];
         assert!(of_locks.iter().all(|error| error.session_end() == Some(end)), "{of_locks:?}");
         assert!(
             matches!(
                 of_locks,
-                [Error::Acquire(_), Error::Lost(_), Error::Check(_), Error::Release(_)]
+                [
+                    Error::Acquire(_),
+                    Error::Lost(_),
+                    Error::Check(_),
+                    Error::Check(_),
+                    Error::Release(_)
+                ]
             ),
             "{of_locks:?}"
         );

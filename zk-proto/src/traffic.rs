@@ -263,7 +263,11 @@ mod tests {
     use bytes::BytesMut;
 
     use super::*;
-    use crate::{code::ErrorCode, jute::Encode};
+    use crate::{
+        code::ErrorCode,
+        jute::Encode,
+        request::{GetDataRequest, MultiOp, MultiRequest},
+    };
 
     fn frame(records: &[&dyn Fn(&mut BytesMut)]) -> Bytes {
         let mut out = BytesMut::new();
@@ -303,6 +307,30 @@ mod tests {
         assert_eq!(answered(&mut traffic, Xid(1)), (Some(OpCode::SYNC), 0));
         assert_eq!(answered(&mut traffic, Xid(1)), (None, 0));
         assert_eq!(answered(&mut traffic, Xid::AUTH), (Some(OpCode::AUTH), 0));
+    }
+
+    /// A proxy may have missed the request.
+    #[test]
+    fn number_tells_what_is_answered_without_a_request() {
+        let mut traffic = after(&[]);
+        assert_eq!(answered(&mut traffic, Xid::PING), (Some(OpCode::PING), 0));
+        assert_eq!(answered(&mut traffic, Xid::AUTH), (Some(OpCode::AUTH), 0));
+        assert_eq!(answered(&mut traffic, Xid(1)), (None, 0));
+    }
+
+    #[test]
+    fn path_of_several_operations_is_that_of_the_first() {
+        let path_of = |op, body: &MultiRequest| {
+            let header = RequestHeader { xid: Xid(1), op };
+            let request = SentRequest { header, body: frame(&[&|out| body.encode(out)]) };
+            request.path().map(|path| path.lossy().into_owned())
+        };
+        let get = |path| MultiOp::GetData(GetDataRequest { path: Str::from(path), watch: false });
+        let all = MultiRequest::from_iter([get("/a"), get("/b")]);
+        assert_eq!(path_of(OpCode::MULTI, &all).as_deref(), Some("/a"));
+        assert_eq!(path_of(OpCode::MULTI_READ, &all).as_deref(), Some("/a"));
+        assert_eq!(path_of(OpCode::MULTI_READ, &MultiRequest::from_iter([])), None);
+        assert_eq!(path_of(OpCode::PING, &all), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use zk_proto::{
     jute::{Decode, DecodeError, DecodeErrorKind, Encode, Reader, decode_exact, decode_prefix},
     request::{
         ConnectResponse, ConnectView, Create2Response, Create2View, GetDataResponse, GetDataView,
-        WatcherEvent, WatcherEventView,
+        MultiRequest, MultiResponse, WatcherEvent, WatcherEventView,
     },
     strategy::{AsRecord, Frame, FrameKind, request, response},
 };
@@ -85,6 +85,19 @@ fn view_encodes_as_its_record() {
         GetDataView of GetDataResponse, Create2View of Create2Response,
         WatcherEventView of WatcherEvent, ConnectView of ConnectResponse
     );
+}
+
+/// Clients end transactions with different headers, and an inspection is to tell which one it was.
+#[test]
+fn closing_header_of_a_multi_is_shown_as_it_came() {
+    let mut bytes = BytesMut::from(&encode(&MultiRequest::from_iter([]))[..]);
+    bytes[..4].copy_from_slice(&7_i32.to_be_bytes());
+    let request: MultiRequest = decode_exact(&bytes.freeze()).unwrap();
+    let shown = serde_json::to_value(&request).unwrap();
+    assert_eq!(shown["end"]["type"], 7, "{shown}");
+    let response: MultiResponse = decode_exact(&encode(&request)).unwrap();
+    let shown = serde_json::to_value(&response).unwrap();
+    assert_eq!(shown["end"]["type"], 7, "{shown}");
 }
 
 #[test]
