@@ -23,6 +23,7 @@ mod play;
 mod queues;
 mod requests;
 mod setting;
+mod waits;
 
 use std::{fs, path::PathBuf, pin::Pin, sync::OnceLock};
 
@@ -66,6 +67,16 @@ pages! {
     first_ticket: queues::first_ticket;
     waiting_lock: queues::waiting_lock;
     queue: queues::queue;
+    waiting_multi_lock: waits::waiting_multi_lock;
+    waiting_semaphore: waits::waiting_semaphore;
+    waiting_reader: waits::waiting_reader;
+    waiting_writer: waits::waiting_writer;
+    waiting_cohort: waits::waiting_cohort;
+    waiting_at_barrier: waits::waiting_at_barrier;
+    entering: waits::entering;
+    delayed_lock: waits::delayed_lock;
+    named_lock: waits::named_lock;
+    taken_node: waits::taken_node;
     leadership: elections::leadership;
     leader_latch: elections::leader_latch;
     barrier: meeting::barrier;

@@ -27,7 +27,7 @@ pub enum AcquireError {
     SessionEnded(SessionEnd),
     /// The lock was granted when the servers could no longer be trusted to keep the session: nothing had confirmed it for
     /// the session timeout less the [margin](crate::ConnectOptions::lease).
-    #[error("servers not heard from for the session timeout")]
+    #[error("the session was not confirmed in time")]
     LeaseRanOut,
     /// Another client has deleted this attempt's node from the queue.
     #[error("own node was deleted")]
@@ -162,8 +162,10 @@ pub enum Lost {
     SessionEnded(SessionEnd),
     /// Nothing has confirmed the session for the session timeout less the [margin](crate::ConnectOptions::lease): the
     /// servers may have granted the lock to another contender. One that was heard from meanwhile may have been cut off
-    /// from the leader. Of a [`DurableLock`](crate::DurableLock): its own lease is over, and was not renewed.
-    #[error("lock lost: servers not heard from for the session timeout")]
+    /// from the leader. It also stands for the end of the session where a server has refused a request for that reason:
+    /// that it has ended is certain with the next connection only. Of a [`DurableLock`](crate::DurableLock): its own lease
+    /// is over, and was not renewed.
+    #[error("lock lost: the session was not confirmed in time")]
     LeaseRanOut,
     /// The lock's node is gone, and not with the session as far as that is known: another client has deleted it. If the
     /// end of the session is not known in time (see [`Guard::lost`](crate::Guard::lost)), this stands for it.

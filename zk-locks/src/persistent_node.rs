@@ -234,8 +234,14 @@ impl Keeper {
         // Only this task creates ephemeral nodes in this session.
         if stat.ephemeral_owner != wait_queue.client.session().id() {
             self.show(NodeState::Taken { by: stat.ephemeral_owner });
-            watch.await.map_err(AcquireError::SessionEnded)?;
-            *is_there = false;
+            tokio::select! {
+                biased;
+                event = watch => {
+                    event.map_err(AcquireError::SessionEnded)?;
+                    *is_there = false;
+                }
+                () = ran_out(&wait_queue.client) => self.look_again(&wait_queue.client).await?,
+            }
             return Ok(());
         }
         if present != data {
@@ -258,14 +264,17 @@ impl Keeper {
                 }
             }
             // The node may be gone without a notification. The next server asked must be up to date.
-            () = ran_out(&wait_queue.client) => {
-                self.show(NodeState::Absent);
-                wait_queue.client.sync(&self.path).await?;
-            }
+            () = ran_out(&wait_queue.client) => self.look_again(&wait_queue.client).await?,
             // The task is stopped when its owner is dropped.
             Ok(()) = self.wanted.changed() => {}
         }
         Ok(())
+    }
+
+    /// Nothing is known of the node any more: it is to be read again, as a server has it that is up to date.
+    async fn look_again(&self, client: &Client) -> Result<(), AcquireError> {
+        self.show(NodeState::Absent);
+        Ok(client.sync(&self.path).await?)
     }
 
     /// Awaits an answer. Once the servers may have given the session up, nothing is known of the node until it comes.

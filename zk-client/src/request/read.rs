@@ -125,7 +125,8 @@ impl Client {
     }
 
     /// Waits until this server has caught up with what the leader had committed when asked. A read submitted after it,
-    /// even before its reply, sees at least that state.
+    /// even before its reply, sees at least that state; with [`retry_throttled`](crate::CallOptions::retry_throttled) only
+    /// one submitted after its reply, as a sync that a server has no time for is sent again behind the read.
     ///
     /// The leader answers by itself: one that was replaced and has not noticed may be behind, for up to `syncLimit` ticks
     /// (ZOOKEEPER-1675). It cannot write: behind a write, of any node, a read is linearizable.

@@ -1,6 +1,6 @@
 //! A node that many read and write, so that its history can be judged as a whole.
 
-use zk_client::{ReadError, Rejection, SessionId, WriteError};
+use zk_client::{CallOptions, ReadError, Rejection, SessionId, WriteError};
 
 use super::{Over, Worker, unless_over};
 use crate::{
@@ -67,7 +67,8 @@ impl Historian {
         let asked = self.worker.ctx.check().asks(self.node, self.session, ask);
         let read = if synced {
             // Both in one write: the read is behind the sync, and not behind its answer.
-            let cork = client.cork();
+            // A sync that is retried when the server throttles it comes behind the read.
+            let cork = client.with(CallOptions::new()).cork();
             let (sync, read) = (cork.sync(&path).submit(), cork.get(&path).submit());
             drop(cork);
             let (sync, read) = (sync.await, read.await);

@@ -110,13 +110,13 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
         }
         _ => {
             let stalled = ctx.stalled();
-            let ended = end_of_lease(ctx, client.session());
+            // Timers go by another clock than leases.
+            let timeout = ctx.options.session_timeouts[ctx.number as usize];
+            let stops_within = STOPS_WITHIN + ctx.check().drift(ctx.number, timeout);
+            let ended = end_of_lease(ctx, client.session(), stops_within);
             let worked = grip.work(time).await;
             if let Some(since) = *ended.borrow() {
-                // Timers go by another clock than leases.
-                let timeout = ctx.options.session_timeouts[ctx.number as usize];
-                let due = since + STOPS_WITHIN + ctx.check().drift(ctx.number, timeout);
-                if ctx.stalled() == stalled && ctx.now() > due {
+                if ctx.stalled() == stalled && ctx.now() > since + stops_within {
                     let text = format!("c{} works on without a lease since {since}", ctx.number);
                     ctx.check().shown_wrong(ctx.number, "S4", text);
                 }
@@ -156,21 +156,32 @@ pub(super) fn is_lost(claim: &impl Claim) -> bool {
     matches!(claim.status(), Status::Lost(_))
 }
 
-/// When a session cannot be relied on any more. Looked at by a task of its own: a look in that of the work would wake the
-/// work.
-fn end_of_lease(ctx: &ClientContext, session: Session) -> watch::Receiver<Option<u64>> {
+/// When a session cannot be relied on any more, unless a connection proves within so many milliseconds that it has lived
+/// on. Looked at by a task of its own: a look in that of the work would wake the work.
+fn end_of_lease(
+    ctx: &ClientContext,
+    session: Session,
+    stops_within: u64,
+) -> watch::Receiver<Option<u64>> {
     let (ended, when) = watch::channel(None);
     let of = ctx.clone();
     ctx.tasks.spawn(State::process(ctx.number), async move {
         let over = async {
-            while !session.lease_left().is_zero() {
-                pass((session.lease_left().as_millis() as u64).clamp(1, 1_000)).await;
+            loop {
+                while !session.lease_left().is_zero() {
+                    pass((session.lease_left().as_millis() as u64).clamp(1, 1_000)).await;
+                }
+                let since = of.now();
+                pass(stops_within).await;
+                if session.lease_left().is_zero() {
+                    return since;
+                }
             }
         };
         tokio::select! {
             biased;
             () = ended.closed() => {}
-            () = over => drop(ended.send(Some(of.now()))),
+            since = over => drop(ended.send(Some(since))),
         }
     });
     when
