@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `theirs` | locks as articles and textbooks have them |
 //! | `nameless` | nodes of ours that have no id in their names |
+//! | `replaced` | such nodes, when others' have their names |
 //! | `ours` | which of ours goes with which |
 //! | `meetings` | recipes without a queue, and locks that are more than their nodes |
 //! | `queue` | several contenders for one lock, and when each holds it |
@@ -13,6 +14,7 @@ mod meetings;
 mod nameless;
 mod ours;
 mod queue;
+mod replaced;
 mod theirs;
 
 use std::{collections::BTreeMap, sync::Arc};

@@ -7,7 +7,7 @@ use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::patience::within;
 
-async fn stage() -> (TestServer, Client) {
+pub(crate) async fn stage() -> (TestServer, Client) {
     let server = TestServer::start().await.unwrap();
     let zk = Client::connect(&server.connect_string()).await.unwrap();
     zk.create("/lock", b"").await.unwrap();
@@ -23,7 +23,7 @@ fn bare(zk: &Client) -> Builder<Lock> {
 }
 
 /// Both ways to have no id.
-const BOTH: [fn(&Client) -> Builder<Lock>; 2] = [named, bare];
+pub(crate) const BOTH: [fn(&Client) -> Builder<Lock>; 2] = [named, bare];
 
 async fn names(zk: &Client) -> Vec<String> {
     zk.sync("/lock").await.unwrap();

@@ -213,6 +213,15 @@ impl From<WriteError> for ReleaseError {
     }
 }
 
+/// Of a write that a failed read has kept from being made.
+pub(crate) fn nothing_written(error: ReadError) -> WriteError {
+    match error {
+        ReadError::Rejected(rejection) => WriteError::Rejected(rejection),
+        ReadError::Unavailable(cause) => WriteError::NotApplied(cause),
+        other => WriteError::NotApplied(Cause::Disconnected(describe(&other))),
+    }
+}
+
 /// Any failure of a recipe or of its client: `?` converts all of them, for callers that treat them alike.
 ///
 /// ```

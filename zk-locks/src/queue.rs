@@ -1,10 +1,10 @@
 //! Inspecting a queue from outside, and interfering with it.
 
-use zk_client::{Cause, Client, ReadError, Rejection, WriteError, path::join};
+use zk_client::{Client, ReadError, Rejection, WriteError, path::join};
 
 use crate::{
     contender::{Contender, REVOKE, read_all},
-    error::describe,
+    error::nothing_written,
     follow::Follow,
     front::Front,
     layout::Filter,
@@ -126,14 +126,5 @@ impl Queue {
             Err(WriteError::Rejected(Rejection::NoNode)) => Ok(false),
             Err(error) => Err(error),
         }
-    }
-}
-
-/// Of a write that a failed read has kept from being made.
-fn nothing_written(error: ReadError) -> WriteError {
-    match error {
-        ReadError::Rejected(rejection) => WriteError::Rejected(rejection),
-        ReadError::Unavailable(cause) => WriteError::NotApplied(cause),
-        other => WriteError::NotApplied(Cause::Disconnected(describe(&other))),
     }
 }

@@ -262,9 +262,8 @@ impl Held {
         let mut known = self.node.known.subscribe();
         // Continues even if the work has not stopped.
         let _ = timeout(STOP_WAIT, known.wait_for(|known| known.working == 0)).await;
-        // The node's name is unique. The owner of the guard deletes it too.
-        let deleted = self.node.client.delete(self.path()).if_exists().await;
-        if let Err(error) = deleted {
+        // The owner of the guard deletes it too.
+        if let Err(error) = self.node.delete().await {
             tracing::warn!(path = self.path(), %error, "not given back");
         }
     }

@@ -5,16 +5,23 @@ use std::{
     pin::Pin,
     sync::{Mutex, PoisonError, atomic::AtomicBool},
     task::Poll,
+    time::Duration,
 };
 
 use tokio::{
     sync::{OnceCell, watch},
     time::sleep,
 };
-use zk_client::{Client, EventType, LeaseKeeper, NodeEvent, SessionEnd, SessionState, Stat, Watch};
+use zk_client::{
+    CallOptions, Cause, Client, EventType, LeaseKeeper, NodeEvent, Rejection, SessionEnd,
+    SessionState, Stat, Watch, WriteError,
+};
 
 use super::Status;
-use crate::error::Lost;
+use crate::error::{Lost, nothing_written};
+
+/// The pause before a delete that there was no time or no room for is tried again.
+const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
 /// A node that stands for a lock, and its state, shared by all holders that have it in turn.
 #[derive(Debug)]
@@ -180,6 +187,40 @@ impl HeldNode {
     /// Whether this node of the same name is another one.
     pub(super) fn is_another(&self, stat: &Stat) -> bool {
         self.number.is_some_and(|number| stat.czxid.0 != number)
+    }
+
+    /// Deletes the node, unless it is gone.
+    pub(super) async fn delete(&self) -> Result<(), WriteError> {
+        match self.number {
+            None => self.client.delete(&self.path).if_exists().await.map(drop),
+            Some(_) => self.delete_only_this().await,
+        }
+    }
+
+    /// Another contender's node may have the name by now: so this looks first, and deletes only the version of the node that
+    /// it has seen, over the same connection or not at all, as the session does for a guard that is released. What is left is
+    /// the moment between the two.
+    async fn delete_only_this(&self) -> Result<(), WriteError> {
+        let hasty = self.client.with(CallOptions::new().fail_fast());
+        loop {
+            let seen = self.client.exists(&self.path).await.map_err(nothing_written)?;
+            let Some(stat) = seen.filter(|stat| !self.is_another(stat)) else { return Ok(()) };
+            match hasty.delete(&self.path).version(stat.version).await {
+                Ok(()) | Err(WriteError::Rejected(Rejection::NoNode)) => return Ok(()),
+                Err(
+                    WriteError::Rejected(Rejection::BadVersion)
+                    | WriteError::NotApplied(Cause::NotConnected | Cause::Disconnected(_)),
+                ) => {}
+                // Until it has arrived or is lost, a look is not conclusive.
+                Err(WriteError::InDoubt { .. }) => {
+                    self.client.resolve_in_doubt().await.map_err(nothing_written)?;
+                }
+                Err(WriteError::NotApplied(Cause::Throttled | Cause::QueueFull)) => {
+                    sleep(BUSY_PAUSE).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Waits until the session can no longer be relied on, or the loss is known otherwise. No request.
