@@ -11,6 +11,9 @@ use zk_tests::patience::within;
 
 use crate::coexistence::nameless::{BOTH, stage};
 
+/// A test that has to wait for this does not get anything.
+const LONG: Duration = Duration::from_secs(3600);
+
 type Recipe = fn(&Client) -> Builder<Lock>;
 
 /// Deletes a contender's node and the path, and has another contender take the lock: by a node of the same name.
@@ -50,5 +53,25 @@ async fn overlong_hold_without_id_is_given_away() {
         let lost = within(lock.acquire()).await.unwrap();
         let _next = within(builder(&zk).build().acquire()).await.unwrap();
         assert_eq!(within(lost.lost()).await, Lost::HeldTooLong);
+    }
+}
+
+#[tokio::test]
+async fn recorded_release_spares_other_node_of_same_name() {
+    for builder in BOTH {
+        let (server, zk) = stage().await;
+        let other = Client::connect(&server.connect_string()).await.unwrap();
+        let lock = builder(&zk).lock_delay(LONG).build();
+        // What it records is that it was released.
+        within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
+        let lost = within(lock.acquire()).await.unwrap();
+        other.delete(lost.path()).await.unwrap();
+        other.delete("/lock").await.unwrap();
+        let theirs = builder(&other).build();
+        within(within(theirs.acquire()).await.unwrap().release()).await.unwrap();
+        let theirs = within(theirs.acquire()).await.unwrap();
+        assert_eq!(theirs.path(), lost.path());
+        within(lost.release()).await.unwrap();
+        assert_eq!(within(theirs.check()).await, Ok(()));
     }
 }

@@ -119,6 +119,11 @@ impl Held {
         &self.node.path
     }
 
+    /// Whether other contenders use the node's name too, one at a time.
+    pub(super) fn has_shared_name(&self) -> bool {
+        self.node.number.is_some()
+    }
+
     pub(crate) fn client(&self) -> &Client {
         &self.node.client
     }

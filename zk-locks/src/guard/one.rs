@@ -3,7 +3,7 @@
 use std::{fmt, future::Future, pin::pin, sync::OnceLock, time::Duration};
 
 use tokio_util::sync::CancellationToken;
-use zk_client::{MultiError, OpResult, OwnedNode, Request, Watch, WriteError};
+use zk_client::{MultiError, OpResult, OwnedNode, Pending, Request, Watch, WriteError};
 
 use super::{Held, Keeping, Status, hold::Hold};
 use crate::{
@@ -297,10 +297,7 @@ impl Guard {
         // In drop order.
         drop((cancellation, hold, keeping));
         // Before the delete, which makes sure that the node goes even if this fails.
-        let record_written = release_record.map(|release_record| {
-            let ReleaseRecord { path, record } = *release_record;
-            held.client().multi().delete(held.path()).set(&path, record.as_bytes()).submit()
-        });
+        let record_written = release_record.and_then(|record| submitted(&held, &record));
         let deleted = node.map(OwnedNode::delete);
         async move {
             if let Some(record_written) = record_written {
@@ -315,6 +312,23 @@ impl Guard {
             released
         }
     }
+}
+
+/// Submits the record of a release.
+fn submitted(
+    held: &Held,
+    ReleaseRecord { path, record }: &ReleaseRecord,
+) -> Option<Pending<Result<Vec<OpResult>, MultiError>, WriteError>> {
+    let multi = held.client().multi();
+    let multi = match (held.has_shared_name(), held.status()) {
+        (false, _) => multi.delete(held.path()),
+        // It would replace that of a later holder.
+        (true, Status::Lost(_)) => return None,
+        // The node of this name may be another contender's: only the delete that follows looks first. What is recorded is
+        // true without it; if it replaces a later record after all, the next contender waits without need.
+        (true, Status::Held | Status::Suspect { .. }) => multi,
+    };
+    Some(multi.set(path, record.as_bytes()).submit())
 }
 
 /// What is left of a guard whose node is lent for a trade: its hold goes on.
