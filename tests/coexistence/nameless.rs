@@ -25,7 +25,7 @@ fn bare(zk: &Client) -> Builder<Lock> {
 /// Both ways to have no id.
 pub(crate) const BOTH: [fn(&Client) -> Builder<Lock>; 2] = [named, bare];
 
-async fn names(zk: &Client) -> Vec<String> {
+pub(crate) async fn names(zk: &Client) -> Vec<String> {
     zk.sync("/lock").await.unwrap();
     zk.children("/lock").await.unwrap().0
 }

@@ -4,12 +4,19 @@
 use std::time::Duration;
 
 use zk_client::Client;
-use zk_locks::{Builder, Guard, Lock, Lost};
+use zk_locks::{AcquireError, Builder, Guard, Layout, Lock, Lost, RwLock, Ticket};
 use zk_proto::OpCode;
-use zk_testkit::proxy::{Frame, Match};
-use zk_tests::patience::within;
+use zk_testkit::{
+    proxy::{Frame, Match},
+    server::Config,
+};
+use zk_tests::{
+    network::{Network, pass},
+    patience::within,
+    paused,
+};
 
-use crate::coexistence::nameless::{BOTH, stage};
+use crate::coexistence::nameless::{BOTH, names, stage};
 
 /// A test that has to wait for this does not get anything.
 const LONG: Duration = Duration::from_secs(3600);
@@ -74,4 +81,102 @@ async fn recorded_release_spares_other_node_of_same_name() {
         within(lost.release()).await.unwrap();
         assert_eq!(within(theirs.check()).await, Ok(()));
     }
+}
+
+/// Two contenders whose nodes have these names: the first one holds the lock.
+async fn joined_anew(nodes: [&str; 2], lock: &Lock) -> (Guard, Ticket) {
+    let first = within(lock.acquire()).await.unwrap();
+    let second = within(lock.enqueue()).await.unwrap();
+    assert_eq!([Some(first.path()), second.path()], nodes.map(Some));
+    (first, second)
+}
+
+/// It looks at the queue now and then, and finds its name in front.
+#[tokio::test]
+async fn place_is_not_granted_by_a_name_of_another() {
+    for builder in BOTH {
+        let (server, zk) = stage().await;
+        let other = Client::connect(&server.connect_string()).await.unwrap();
+        let lock = builder(&other).build();
+        let holder = within(lock.acquire()).await.unwrap();
+        let mut waiting = within(builder(&zk).build().enqueue()).await.unwrap();
+        let node = waiting.path().unwrap().to_owned();
+        other.multi().delete(holder.path()).delete(&node).delete("/lock").await.unwrap().unwrap();
+        let (first, mut second) = joined_anew([holder.path(), &node], &lock).await;
+        within(first.release()).await.unwrap();
+        let second = within(second.wait()).await.unwrap();
+        zk.sync("/lock").await.unwrap();
+        let granted = within(waiting.try_wait()).await;
+        assert_eq!(granted.map(drop), Err(AcquireError::NodeDeleted));
+        assert_eq!(within(second.check()).await, Ok(()));
+    }
+}
+
+/// The same while it was disconnected, with a watch on its node.
+#[test]
+fn waiter_that_was_away_is_not_granted_by_its_name() {
+    paused::runtime().block_on(async {
+        for builder in BOTH {
+            for herd in [false, true] {
+                let network = Network::new(Config::default());
+                let connect = |name, seed| network.options(name, "", seed).connect();
+                let (zk, other) =
+                    (connect("away", 1).await.unwrap(), connect("other", 2).await.unwrap());
+                other.create("/lock", b"").await.unwrap();
+                let lock = builder(&other).build();
+                let holder = within(lock.acquire()).await.unwrap();
+                let waiter = if herd { builder(&zk).herd() } else { builder(&zk) };
+                let mut waiting = within(waiter.build().enqueue()).await.unwrap();
+                let node = waiting.path().unwrap().to_owned();
+                let waiting = tokio::spawn(async move { waiting.wait().await });
+                pass(Duration::from_secs(2)).await;
+
+                network.cut("away");
+                let gone = other.multi().delete(holder.path()).delete(&node).delete("/lock");
+                gone.await.unwrap().unwrap();
+                let (first, mut second) = joined_anew([holder.path(), &node], &lock).await;
+                network.heal();
+                pass(Duration::from_secs(2)).await;
+                within(first.release()).await.unwrap();
+                let second = within(second.wait()).await.unwrap();
+                let granted = within(waiting).await.unwrap();
+                assert_eq!(granted.map(drop), Err(AcquireError::NodeDeleted), "herd: {herd}");
+                assert_eq!(within(second.check()).await, Ok(()));
+            }
+        }
+    });
+}
+
+/// All that happens between the create and the listing behind it.
+#[tokio::test]
+async fn free_lock_is_not_granted_by_a_name_of_another() {
+    for builder in BOTH {
+        let (server, zk) = stage().await;
+        let other = Client::connect(&server.connect_string()).await.unwrap();
+        let listed = server.on(Match::request(OpCode::GET_CHILDREN2).once()).hold();
+        let lock = builder(&zk).build();
+        let asking = tokio::spawn(async move { lock.acquire().await });
+        within(listed.fired()).await;
+        let [node] = &names(&other).await[..] else { panic!("one has joined") };
+        let theirs = replaced(&format!("/lock/{node}"), &other, builder).await;
+        listed.release();
+        let granted = within(asking).await.unwrap();
+        assert_eq!(granted.map(drop), Err(AcquireError::NodeDeleted));
+        assert_eq!(within(theirs.check()).await, Ok(()));
+    }
+}
+
+/// The node that it does not wait for is no longer its own.
+#[tokio::test]
+async fn lost_reader_is_not_upgraded_beside_another() {
+    let (server, zk) = stage().await;
+    let other = Client::connect(&server.connect_string()).await.unwrap();
+    let lock = |zk| RwLock::builder(zk, "/lock").layout(Layout::Bare).build();
+    let reading = within(lock(&zk).read()).await.unwrap();
+    other.multi().delete(reading.path()).delete("/lock").await.unwrap().unwrap();
+    let theirs = within(lock(&other).read()).await.unwrap();
+    assert_eq!(theirs.path(), reading.path());
+    let refused = within(reading.try_upgrade()).await.unwrap_err();
+    assert_eq!(refused.cause, AcquireError::NodeDeleted);
+    assert_eq!(within(theirs.check()).await, Ok(()));
 }

@@ -71,8 +71,7 @@ impl DurableLock {
             return Ok(None);
         }
         let mut position = self.queue.join(Role::Lock, None).await?;
-        let is_first = self.queue.look(&mut position).await?.ahead() == 0;
-        Ok(is_first.then_some(position))
+        Ok(self.queue.is_first(&mut position).await?.then_some(position))
     }
 
     /// Waits in the queue, and then for the end of the present grant.

@@ -215,6 +215,15 @@ impl Held {
         }
     }
 
+    /// Whether the node that was just seen under this name is the lock's: a read, where other contenders use the name too.
+    pub(crate) async fn is_own_node(&self) -> Result<bool, ReadError> {
+        let HeldNode { client, path, number, .. } = &*self.node;
+        if number.is_none() {
+            return Ok(true);
+        }
+        Ok(client.exists(path).await?.is_some_and(|stat| !self.node.is_another(&stat)))
+    }
+
     async fn confirm(&self) -> Result<(), CheckError> {
         let HeldNode { client, path, number, .. } = &*self.node;
         let checked = client.multi().check(path).await;

@@ -98,8 +98,8 @@ impl Names {
     }
 
     /// Leaves out ids: `<prefix><marker><number>`, matched exactly. The id is then in the data, in front of the
-    /// [description](crate::Builder::description), and a release costs one more read, as another node may have the name
-    /// by then.
+    /// [description](crate::Builder::description). When the path is deleted and its numbers begin anew, another node may
+    /// have the name: so a release costs one more read, as does a grant that goes by a listing.
     ///
     /// For locks and read/write locks, which cannot be [downgraded](crate::WriteGuard::downgrade) then.
     pub const fn without_id(mut self) -> Self {

@@ -146,6 +146,10 @@ impl ReadGuard {
     async fn upgraded(&self) -> Result<Guard, AcquireError> {
         let mut position = self.wait_queue.join(Role::Write, Some(path::name(self.path()))).await?;
         let listing = self.wait_queue.look(&mut position).await?;
+        // Where names have no id, that of the read node may be another reader's by now.
+        if !self.guard.held().is_own_node().await? {
+            return Err(self.guard.lose(Lost::NodeDeleted).into());
+        }
         // With the read node there, behind the create of the write node, no writer can have had the lock in between.
         if !listing.has_besides() {
             return Err(self.guard.lose(Lost::NodeDeleted).into());

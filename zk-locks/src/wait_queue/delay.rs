@@ -49,7 +49,7 @@ impl WaitQueue {
         }
         // Our node was not watched meanwhile: it may have been deleted, or another may have come ahead of it.
         position.forget();
-        let is_first = self.look(position).await?.ahead() == 0;
+        let is_first = self.is_at_the_head(position).await?;
         if let Some(previous) = position.previous.as_mut().filter(|_| is_first) {
             previous.begins = None;
         }

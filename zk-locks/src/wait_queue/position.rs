@@ -227,6 +227,11 @@ impl Position {
         self.listing.as_ref().is_some_and(Listing::is_followed)
     }
 
+    /// Whether what was read under the name of our node is of our node: names without an id can be another's later.
+    pub(super) fn is_own_node(&self, stat: &Stat) -> bool {
+        stat.czxid == self.node.stat().czxid
+    }
+
     /// Discards what was known of the queue some time ago, if that may be over by now and no watch would tell: another
     /// client may have deleted our node at the head of the queue, which nobody watches until the wait is over. Returns
     /// whether it was old.

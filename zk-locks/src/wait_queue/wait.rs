@@ -17,7 +17,10 @@ impl WaitQueue {
     pub(crate) async fn wait(&self, position: &mut Position) -> Result<(), AcquireError> {
         loop {
             match self.settings.herd {
-                true => self.wait_in_herd(position).await?,
+                true => {
+                    self.wait_in_herd(position).await?;
+                    self.confirm_own_node(position).await?;
+                }
                 false => self.wait_for_the_nearest(position).await?,
             }
             if self.wait_out_lock_delay(position).await? {
@@ -29,7 +32,7 @@ impl WaitQueue {
     /// Waits until no contender that we have to wait for is ahead. Can be dropped and called again.
     async fn wait_for_the_nearest(&self, position: &mut Position) -> Result<(), AcquireError> {
         loop {
-            if self.look(position).await?.ahead() == 0 {
+            if self.is_at_the_head(position).await? {
                 return Ok(());
             }
             let wake = match self.arm(position).await? {
@@ -69,8 +72,7 @@ impl WaitQueue {
 
     /// Whether no contender is ahead, and none is after the delay behind a holder that has not released the lock itself.
     pub(crate) async fn is_first(&self, position: &mut Position) -> Result<bool, AcquireError> {
-        let is_first = self.look(position).await?.ahead() == 0;
-        Ok(is_first && self.wait_out_lock_delay(position).await?)
+        Ok(self.is_at_the_head(position).await? && self.wait_out_lock_delay(position).await?)
     }
 
     /// Whether the lock is granted already.
@@ -80,12 +82,40 @@ impl WaitQueue {
         if position.ahead().is_some_and(|ahead| ahead > 0) {
             position.forget();
         }
-        if self.look(position).await?.ahead() > 0 {
+        if !self.is_at_the_head(position).await? {
             // To be listed anew the next time.
             position.forget();
             return Ok(false);
         }
         self.has_begun(position).await
+    }
+
+    /// Whether no contender that we have to wait for is ahead, by a listing that shows our own node.
+    pub(super) async fn is_at_the_head(
+        &self,
+        position: &mut Position,
+    ) -> Result<bool, AcquireError> {
+        if self.look(position).await?.ahead() > 0 {
+            return Ok(false);
+        }
+        self.confirm_own_node(position).await?;
+        Ok(true)
+    }
+
+    /// Makes sure that the node of our name on a listing was ours. Only names without an id can be another contender's: if
+    /// the path was deleted, its numbers have begun anew. With ids it is no request.
+    ///
+    /// A read behind the listing: no other node was made by our transaction, so one that is there now was there then, and
+    /// its path with all numbers since. The event that [proves](Listing::proves_grant) a grant needs no such read, as the
+    /// watch on our own node was armed by one.
+    async fn confirm_own_node(&self, position: &Position) -> Result<(), AcquireError> {
+        if self.settings.filter.has_ids() {
+            return Ok(());
+        }
+        match self.client.exists(position.node.path()).await? {
+            Some(stat) if position.is_own_node(&stat) => Ok(()),
+            _ => Err(AcquireError::NodeDeleted),
+        }
     }
 
     /// The queue ahead of us: the known state, or a new listing.
@@ -171,11 +201,11 @@ impl WaitQueue {
             let own = own.await;
             arming.own = None;
             position.own_watch = match own {
-                Ok(((data, _), watch)) => {
+                Ok(((data, stat), watch)) if position.is_own_node(&stat) => {
                     position.revoked |= data == REVOKE;
                     Some(watch)
                 }
-                Err(ReadError::Rejected(Rejection::NoNode)) => {
+                Ok(_) | Err(ReadError::Rejected(Rejection::NoNode)) => {
                     return Err(AcquireError::NodeDeleted);
                 }
                 // A listing will have to do, or another attempt.
