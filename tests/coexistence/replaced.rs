@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use zk_client::Client;
-use zk_locks::{AcquireError, Builder, Guard, Layout, Lock, Lost, RwLock, Ticket};
+use zk_client::{Client, WriteError};
+use zk_locks::{AcquireError, Builder, Guard, Layout, Lock, Lost, MultiLock, RwLock, Ticket};
 use zk_proto::OpCode;
 use zk_testkit::{
     proxy::{Frame, Match},
@@ -30,6 +30,26 @@ async fn replaced(node: &str, other: &Client, builder: Recipe) -> Guard {
     let theirs = within(builder(other).build().acquire()).await.unwrap();
     assert_eq!(theirs.path(), node);
     theirs
+}
+
+/// A server would check the name, and write under the lock of another.
+#[tokio::test]
+async fn transaction_without_id_is_refused() {
+    for builder in BOTH {
+        let (server, zk) = stage().await;
+        let other = Client::connect(&server.connect_string()).await.unwrap();
+        let lost = within(builder(&zk).build().acquire()).await.unwrap();
+        let theirs = replaced(lost.path(), &other, builder).await;
+        let alone = within(lost.transaction().set("/lock", b"stale")).await;
+        assert!(matches!(alone, Err(WriteError::NotApplied(_))), "{alone:?}");
+        within(theirs.release()).await.unwrap();
+
+        let both = MultiLock::of([Lock::new(&zk, "/other"), builder(&zk).build()]);
+        let guards = within(both.acquire()).await.unwrap();
+        let together = within(guards.transaction().unwrap().set("/lock", b"stale")).await;
+        assert!(matches!(together, Err(WriteError::NotApplied(_))), "{together:?}");
+        assert_eq!(zk.get("/lock").await.unwrap().0, "");
+    }
 }
 
 /// The lock is taken away when its node is another's already.

@@ -158,7 +158,7 @@ impl SimpleLock {
 #[derive(Debug)]
 #[must_use = "dropping it releases the lock"]
 pub struct SimpleGuard {
-    /// Not accessible: its transactions check the path alone, where the node of a later holder may be by then.
+    /// Not accessible: its transactions are refused, as the node of a later holder may have the path.
     guard: Guard,
 }
 

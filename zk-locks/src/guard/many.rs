@@ -115,13 +115,18 @@ impl Guards {
     }
 
     /// A transaction that happens only if all are still held: see [`Guard::transaction`]. The index of added operations
-    /// starts at the number of guards. `None` if there are none.
+    /// starts at the number of guards. `None` if there are none. As with a single guard it is refused, without being sent,
+    /// if the name of any node has no id.
     #[must_use]
     pub fn transaction(
         &self,
     ) -> Option<Request<'_, Result<Vec<OpResult>, MultiError>, WriteError>> {
         let (first, others) = self.guards.split_first()?;
-        Some(others.iter().fold(first.transaction(), |multi, guard| multi.check(guard.path())))
+        Some(
+            others
+                .iter()
+                .fold(first.transaction(), |multi, guard| multi.check(guard.checked_path())),
+        )
     }
 
     /// Releases all, and waits until the next contenders can have them: see [`Guard::release`]. One request for each,

@@ -57,6 +57,10 @@ pub struct Guard {
     held: Held,
 }
 
+/// In place of a node whose name other contenders use too: no path, so that the client refuses the transaction, and a text
+/// that its error repeats.
+const NOT_CHECKED: &str = "(a node whose name has no id: a transaction cannot check whose it is)";
+
 /// A token that is cancelled when this is dropped, or the lock is lost; made on first use.
 #[derive(Default)]
 struct Cancellation(OnceLock<CancellationToken>);
@@ -278,10 +282,20 @@ impl Guard {
     /// If the lock is not held any more the transaction fails at its operation 0 with
     /// [`NoNode`](zk_client::Rejection::NoNode); added operations count from 1.
     ///
+    /// Not for locks whose nodes have names [without an id](crate::Names::without_id), held or lost: nothing is sent, and
+    /// the error is [`NotApplied`](WriteError::NotApplied), with [`InvalidPath`](zk_client::Cause::InvalidPath). Servers
+    /// check that there is a node of this name, and when the path has been deleted and its numbers begin anew that may be
+    /// the next holder's. Show the [token](Guard::token) to what the lock protects.
+    ///
     /// Unlike the requests that the recipe makes itself, this one uses the [options](zk_client::Client::with) of the
     /// client that the recipe was made from, with their timeout and in the order of submission.
     pub fn transaction(&self) -> Request<'_, Result<Vec<OpResult>, MultiError>, WriteError> {
-        self.held.client().multi().as_told().check(self.held.path())
+        self.held.client().multi().as_told().check(self.checked_path())
+    }
+
+    /// What a transaction checks.
+    pub(super) fn checked_path(&self) -> &str {
+        if self.held.has_shared_name() { NOT_CHECKED } else { self.path() }
     }
 
     /// Releases the lock, and waits until the next contender can have it.

@@ -99,7 +99,8 @@ impl Names {
 
     /// Leaves out ids: `<prefix><marker><number>`, matched exactly. The id is then in the data, in front of the
     /// [description](crate::Builder::description). When the path is deleted and its numbers begin anew, another node may
-    /// have the name: so a release costs one more read, as does a grant that goes by a listing.
+    /// have the name: so a release costs one more read, as does a grant that goes by a listing, and there are no
+    /// [transactions](crate::Guard::transaction), since servers can check a name but not whose node it is.
     ///
     /// For locks and read/write locks, which cannot be [downgraded](crate::WriteGuard::downgrade) then.
     pub const fn without_id(mut self) -> Self {
