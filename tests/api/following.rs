@@ -383,24 +383,53 @@ async fn readable_again_node_brings_its_children(server: &Place) {
     let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
     owner.create("/c/closed/below", b"").parents().await.unwrap();
     let mine = AclList::from_iter([Acl::creator_all()]);
+    let open = AclList::from_iter([Acl::open_unsafe()]);
     owner.set_acl("/c/closed", &mine).await.unwrap();
     let zk = client(server).await;
     let cache = Cache::subtree(&zk, "/c").start().unwrap();
     within(cache.ready()).await.unwrap_err();
     assert_eq!(cache.nodes().len(), 1);
-    owner.set_acl("/c/closed", &AclList::from_iter([Acl::open_unsafe()])).await.unwrap();
-    if server.has(Feature::PersistentWatches) {
-        owner.set("/c/closed", b"open").await.unwrap();
-    } else {
-        owner.delete("/c/closed/below").await.unwrap();
-        owner
-            .multi()
-            .delete("/c/closed")
-            .create("/c/closed", b"", CreateMode::Persistent)
-            .await
-            .unwrap()
-            .unwrap();
-        owner.create("/c/closed/below", b"").await.unwrap();
-    }
+    owner.set_acl("/c/closed", &open).await.unwrap();
+    owner.set("/c/closed", b"open").await.unwrap();
     converged(&cache, &owner, "/c", 9).await;
+    if server.has(Feature::PersistentWatches) {
+        return;
+    }
+
+    // Refused by a write, not by the first read; in the end, another node is in its place.
+    for is_replaced in [false, true] {
+        owner.set_acl("/c/closed", &mine).await.unwrap();
+        let mut events = cache.events();
+        owner.set("/c/closed", b"closed").await.unwrap();
+        while !matches!(within(events.next()).await, Some(CacheEvent::Deleted(_))) {}
+        owner.set_acl("/c/closed", &open).await.unwrap();
+        if is_replaced {
+            owner.delete("/c/closed/below").await.unwrap();
+            let multi = owner.multi().delete("/c/closed");
+            let multi = multi.create("/c/closed", b"", CreateMode::Persistent);
+            multi.await.unwrap().unwrap();
+            owner.create("/c/closed/below", b"").await.unwrap();
+        } else {
+            owner.set("/c/closed", b"open again").await.unwrap();
+        }
+        converged(&cache, &owner, "/c", 9).await;
+    }
+}
+
+/// The write is while the session is between two connections: the next server tells of it.
+#[test_with(on_each_release)]
+async fn refused_node_is_read_after_a_reconnect(server: &Place) {
+    let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
+    owner.create("/c/closed", b"").parents().await.unwrap();
+    owner.set_acl("/c/closed", &AclList::from_iter([Acl::creator_all()])).await.unwrap();
+    let (proxy, zk) = behind_proxy(server).await;
+    let cache = Cache::children(&zk, "/c").start().unwrap();
+    within(cache.ready()).await.unwrap_err();
+    let dialed = proxy.on(Match::connect_request()).hold();
+    proxy.reset_all();
+    within(dialed.fired()).await;
+    owner.set_acl("/c/closed", &AclList::from_iter([Acl::open_unsafe()])).await.unwrap();
+    owner.set("/c/closed", b"open").await.unwrap();
+    drop(dialed);
+    converged(&cache, &owner, "/c", 2).await;
 }

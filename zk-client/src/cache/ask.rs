@@ -71,8 +71,11 @@ impl Work<'_> {
         let (watch_node, watch_children) = source.lacks(path);
         // Without watches, metadata tell whether there are any children.
         let children = dirty.children && (singles || !dirty.node);
+        // The root need not exist, and a read that is refused arms nothing: servers without persistent watches let
+        // everyone ask for existence.
+        let by_existence = is_root || self.refused.contains_key(path);
         Wants {
-            existence: dirty.node && (singles && is_root || !singles && !self.of.with_data),
+            existence: dirty.node && if singles { by_existence } else { !self.of.with_data },
             data: dirty.node && (singles || self.of.with_data),
             children: children && self.goes_below(path),
             watch_node,

@@ -46,7 +46,7 @@ struct Armed {
 /// What to read of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wants {
-    /// Whether it exists at all, in addition to the rest: for the root node, which need not exist.
+    /// Whether it exists at all, in addition to the rest: for nodes whose data need not be readable, or there.
     pub(super) existence: bool,
     /// Its data, or only its metadata.
     pub(super) data: bool,

@@ -51,6 +51,10 @@ impl Work<'_> {
             Some(node) => self.found(source, &path, Dirty::NEW, node)?,
             None => false,
         };
+        if wants.data && !wants.existence && self.refused.contains_key(&path) {
+            // Nothing would report a change to it: once more, with a watch on its existence.
+            self.again(path.clone(), Dirty { node: true, children: false, alone: false });
+        }
         if let Some(children) = children {
             let answer = children.await;
             source.armed(&path, false, answer.is_ok() && wants.watch_children);
