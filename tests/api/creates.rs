@@ -169,6 +169,31 @@ async fn missing_container_support_is_probed_once() {
     }
 }
 
+/// A transaction creates without asking for metadata, and so do the parents that it lacks: servers that cannot return any
+/// are asked for containers alone.
+#[tokio::test]
+async fn parents_are_created_without_metadata() {
+    for release in Release::ALL {
+        let mut config = Config::default();
+        config.release = release;
+        let server = TestServer::start_with(config).await.unwrap();
+        let mut connections = Vec::new();
+        for above in [Above::Parents, Above::Containers] {
+            let zk = Client::connect(&server.connect_string()).await.unwrap();
+            let node = |path| told(zk.create(path, b""), above, CreateMode::Ephemeral, false);
+            let both = match above {
+                Above::Parents => ["/a/1/n", "/b/2/n"],
+                _ => ["/c/1/n", "/d/2/n"],
+            };
+            drop(zk.create_all_protected(both.map(node)).await.unwrap().unwrap());
+            zk.sync("/").await.unwrap();
+            connections.push(zk.session().epoch());
+        }
+        let refusals = u64::from(!Feature::Containers.is_in(release));
+        assert_eq!(connections, [1, 1 + refusals], "{release}");
+    }
+}
+
 /// Why there is no node is why there is none above it.
 #[test_with(on_each_release)]
 async fn refused_parent_is_reported_as_such(server: &Place) {

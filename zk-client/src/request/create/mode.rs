@@ -115,15 +115,26 @@ pub(crate) enum CreateOperation<'a> {
     Ttl(CreateTtlRequest<'a>),
 }
 
+/// Whether the caller reads the metadata of the node that is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Metadata {
+    Wanted,
+    /// Every server knows the create that returns none.
+    Unneeded,
+}
+
 impl CreateOperation<'_> {
     /// Returns the request, and the alternative if the server does not know it. This leaves no doubt: servers refuse
     /// operations that they do not know.
-    pub(crate) fn frames(self, handle: &Handle) -> (RequestFrame, Option<RequestFrame>) {
+    pub(crate) fn frames(
+        self,
+        handle: &Handle,
+        metadata: Metadata,
+    ) -> (RequestFrame, Option<RequestFrame>) {
         let (capabilities, frames) = (&handle.shared.known().capabilities, &handle.shared.frames);
+        let without_stat = metadata == Metadata::Unneeded || capabilities.lacks_create2();
         match self {
-            CreateOperation::Plain(create) if capabilities.lacks_create2() => {
-                (frames.of(&create), None)
-            }
+            CreateOperation::Plain(create) if without_stat => (frames.of(&create), None),
             CreateOperation::Plain(create) if !capabilities.has_create2() => {
                 let older = frames.of(&create);
                 (frames.of(&Create2Request(create)), Some(older))

@@ -5,22 +5,18 @@ use std::borrow::Cow;
 use zk_proto::{
     AclList,
     path::{ancestors, parent},
-    session::{OnLoss, Patience},
+    session::Patience,
 };
 
 use super::{
     mode::CreateMode,
-    wish::{Created, Wish, read_created},
+    wish::{Created, Wish},
 };
 use crate::{
     carry::attempt::Concluded,
     chroot::Chroot,
     error::{Cause, MultiError, Rejection, WriteError},
-    request::{
-        call_options::{Admission, CallOptions},
-        client::Client,
-        pending::Pending,
-    },
+    request::{call_options::CallOptions, client::Client, pending::Pending},
 };
 
 /// How often nodes are created again when another client or the server deletes them in between, such as empty
@@ -130,7 +126,8 @@ impl Above {
         outcome
     }
 
-    /// None of them is sent again if its reply is lost: the node is, and its reply shows whether they are needed.
+    /// None of them is sent again if its reply is lost: the node is, and its reply shows whether they are needed. Nor do
+    /// they ask for metadata, which would cost the connection of a server that cannot return any.
     fn submit(&self, client: &Client) -> Vec<Pending<Created, WriteError>> {
         let mut root = client.clone();
         root.handle.change(|view| view.chroot = Chroot::default());
@@ -140,7 +137,7 @@ impl Above {
             let mode = if lacks { CreateMode::Persistent } else { *mode };
             let acl = Some(Box::new(acl.clone()));
             let wish = Wish { options: self.options, mode, acl, ..Wish::new(&root, path, b"") };
-            wish.request(OnLoss::Report, Admission::Waiting, read_created)
+            wish.request_parent()
         };
         self.levels.iter().map(create).collect()
     }

@@ -7,7 +7,7 @@ use zk_proto::{
     session::{Answer, OnLoss, Outgoing},
 };
 
-use super::mode::CreateMode;
+use super::mode::{CreateMode, Metadata};
 use crate::{
     carry::{attempt::KnownBy, capabilities::stat_at_birth, node::OwnedNode},
     error::{CallError as _, Cause, WriteError},
@@ -113,12 +113,28 @@ impl<'a> Wish<'a> {
         admission: Admission,
         read: ReadCreated<Created>,
     ) -> Pending<Created, WriteError> {
+        self.request_for(Metadata::Wanted, on_loss, admission, read)
+    }
+
+    /// The request for a node that another one needs, and of which nothing is read but whether it was refused. It is not
+    /// sent again if its reply is lost.
+    pub(super) fn request_parent(&self) -> Pending<Created, WriteError> {
+        self.request_for(Metadata::Unneeded, OnLoss::Report, Admission::Waiting, read_created)
+    }
+
+    fn request_for(
+        &self,
+        metadata: Metadata,
+        on_loss: OnLoss,
+        admission: Admission,
+        read: ReadCreated<Created>,
+    ) -> Pending<Created, WriteError> {
         let target = self.target();
         let Self { path, data, mode, .. } = *self;
         match target.handle.chroot.resolve(path, mode.naming()) {
             Ok(absolute) => {
                 let operation = mode.operation(Str::from(&*absolute), data, self.acl().clone());
-                let (frame, instead) = operation.frames(target.handle);
+                let (frame, instead) = operation.frames(target.handle, metadata);
                 let instead = target.instead(instead, on_loss);
                 let node = Node::new(&absolute, target.handle.chroot.len(), mode.naming());
                 let reading = Reading::Created(read, Requested { node, instead });
