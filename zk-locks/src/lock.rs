@@ -88,7 +88,8 @@ impl Builder<Lock> {
 
 impl Lock {
     /// A lock on `path`, with default settings. The first acquire creates the path and its missing ancestors, as
-    /// containers, which servers delete some time after their last use (as persistent nodes on servers before 3.5.1).
+    /// containers, which servers delete some time after their last use (as persistent nodes on servers before 3.5.1, at the
+    /// cost of [one or two connections](zk_client::guide::compatibility) in a session).
     #[must_use]
     pub fn new(client: &Client, path: &str) -> Self {
         Self::builder(client, path).build()

@@ -29,7 +29,8 @@ pub enum CacheEvent {
     },
     /// A node was deleted. This is its last known state.
     Deleted(CachedNode),
-    /// Everything has been read: for the first time, or again after changes may have been missed.
+    /// Everything has been read: for the first time, or again after changes may have been missed. With servers since 3.6
+    /// that is after every lost connection; with earlier ones after none, since watches of single nodes miss nothing.
     Loaded,
     /// More changes than are kept for a slow listener. A listener that mirrors the cache reads [all of
     /// it](super::Cache::nodes) again; changes after this one are reported.

@@ -67,7 +67,8 @@ pub use self::{
 ///
 /// Since 3.6, one watch covers all nodes. Everything is read by requests for up to 32 nodes each, one read of each node and
 /// one listing of each that has children; a change is read by one request. Without data, nodes are read by single requests.
-/// Servers before 3.6 have no persistent watches; there a node costs two watches and two requests.
+/// Servers before 3.6 have no persistent watches; there a node costs two watches and two requests, and the first cache of
+/// a session, unless another watch was refused before, costs the connection: see [`Client::watch`].
 ///
 /// A node takes the memory of its path, data and metadata, and about 120 bytes. What is taken from the cache is a copy,
 /// unless it has more than 4 KiB: the data of such nodes are shared.
@@ -245,7 +246,8 @@ impl<'a> CacheBuilder<'a> {
     }
 
     /// Sets how many events are kept for a busy listener; one more replaces all of them by [`CacheEvent::Lagged`].
-    /// Default 4096.
+    /// Default 4096. The cache's own queue of changes to be read has another limit,
+    /// [`watch_items_max`](crate::ConnectOptions::watch_items_max).
     pub const fn events_max(mut self, events: usize) -> Self {
         self.events_max = events;
         self

@@ -27,12 +27,14 @@ pub enum CacheState {
     /// Not everything has been read yet.
     Loading,
     /// Everything has been read and all watches are armed. What has changed since is being read, one change at a time: the
-    /// copy lags behind by a round trip, or by more while the server refuses reads because of load.
+    /// copy lags behind the session's server by a round trip, or by more while that server refuses reads because of load;
+    /// and that server may itself lag behind the leader.
     Following,
-    /// The connection was lost, or changes came too fast: everything is being read again.
+    /// The connection was lost, or changes came too fast: everything is being read again. After a lost connection, servers
+    /// before 3.6 tell which of the watched nodes have changed, and only those are read.
     Behind,
     /// A server refuses to let some of the nodes be read; they are missing from the copy. The cache asks again when
-    /// this session is notified of a change to them, and when it reads everything again.
+    /// this session is notified of a write to them or of their deletion, and when it reads everything again.
     Refused(ReadError),
     /// The session is over; nothing changes any more.
     Ended(SessionEnd),

@@ -197,7 +197,8 @@ impl ConnectOptions {
     }
 
     /// Sets how long to wait for replies, unless a client or a call overrides it: see
-    /// [`Request::timeout`](crate::Request::timeout). Default: as long as the session lives.
+    /// [`Request::timeout`](crate::Request::timeout). Default: as long as the session lives, as recipes and caches always
+    /// wait.
     pub const fn request_timeout(mut self, timeout: Duration) -> Self {
         self.call.timeout = Some(timeout);
         self
@@ -217,7 +218,8 @@ impl ConnectOptions {
     }
 
     /// Sets how many events are kept for a [`WatchStream`](crate::WatchStream) that is not being read; one more
-    /// replaces all of them by one [`Resync::Lagged`](crate::Resync::Lagged). Default 1024.
+    /// replaces all of them by one [`Resync::Lagged`](crate::Resync::Lagged), and makes a [`Cache`](crate::Cache) read
+    /// everything again. Default 1024.
     pub const fn watch_items_max(mut self, items: usize) -> Self {
         self.watch_items_max = items;
         self

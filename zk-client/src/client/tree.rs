@@ -24,7 +24,8 @@ impl Client {
     /// fails or is dropped midway, the deleted nodes are gone. Nodes that other clients create in the meantime are
     /// deleted too, so it continues as long as another client keeps creating them; to limit it, wrap it in a
     /// [timeout](https://docs.rs/tokio/latest/tokio/time/fn.timeout.html). Nodes that another client deletes in the
-    /// meantime are no error.
+    /// meantime are no error. Up to 256 requests are under way at once: a client that fails fast needs room for them, or
+    /// fails with [`QueueFull`](crate::Cause::QueueFull).
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::Error> {

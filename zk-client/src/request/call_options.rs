@@ -6,6 +6,8 @@ use zk_proto::session::Patience;
 
 /// Options of a client's requests, unless a single call overrides them: see [`Client::with`](crate::Client::with).
 ///
+/// They are for the program's own requests: recipes and caches wait for as long as the session lives.
+///
 /// ```no_run
 /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
 /// use std::time::Duration;

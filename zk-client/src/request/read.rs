@@ -43,7 +43,8 @@ impl Client {
 
     /// Whether a node exists: resolves to its [`Stat`] if it does.
     ///
-    /// A [watch](Request::watch) is armed either way; it fires when the node is created, written or deleted.
+    /// A [watch](Request::watch) is armed either way; it fires when the node is created, written or deleted. Since 3.8.4
+    /// and 3.9.2 a node that is there has to be readable: otherwise the error is [`NoAuth`](crate::Rejection::NoAuth).
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), Box<dyn std::error::Error>> {

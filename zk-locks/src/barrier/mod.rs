@@ -95,7 +95,7 @@ impl Barrier {
     /// Returns whether the barrier is set, as far as the server asked knows. One read.
     ///
     /// # Errors
-    /// [`ReadError`] if it cannot be read.
+    /// [`ReadError`] if it cannot be read: since 3.8.4 and 3.9.2 that needs the permission to read the node.
     pub async fn is_set(&self) -> Result<bool, ReadError> {
         Ok(self.wait_queue.client.exists(&self.wait_queue.path).await?.is_some())
     }

@@ -69,7 +69,8 @@ impl<'a> Create<'a> {
     /// If none is missing, this is one create. Otherwise all of them are requested at once, in order and before the
     /// node: one more round trip, for which the create has to be awaited. They have no data, and the node's own access
     /// control list; they stay if the node cannot be created. If another client keeps deleting them, the error is
-    /// [`NoNode`](crate::Rejection::NoNode) in the end; if they are refused, it is that refusal.
+    /// [`NoNode`](crate::Rejection::NoNode) in the end; if they are refused, it is that refusal. A create that
+    /// [fails fast](Self::fail_fast) needs room for all of them at once.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {
@@ -85,7 +86,8 @@ impl<'a> Create<'a> {
     }
 
     /// As [`parents`](Self::parents), but creates containers, which servers delete some time after their last child;
-    /// persistent nodes where servers do not support containers, before 3.5.1.
+    /// persistent nodes where servers do not support containers, before 3.5.1: the first refusal in a session costs the
+    /// connection.
     pub const fn containers(mut self) -> Self {
         self.wish.above = Some(CreateMode::Container);
         self
@@ -99,8 +101,8 @@ impl<'a> Create<'a> {
     }
 
     /// Succeeds if the node exists already: it has [`existed`](Created::existed) then. In return it is never in doubt
-    /// while the session lives: if the reply is lost, the create is sent again, and may then find the node that the
-    /// first one has made. Not for sequential modes, and not for protected creates.
+    /// while the session lives, unless it fails fast or times out: if the reply is lost, the create is sent again, and may
+    /// then find the node that the first one has made. Not for sequential modes, and not for protected creates.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {
