@@ -36,6 +36,7 @@
 //! | `paths` | paths that are missing, or go while they are about to be used |
 //! | `queue` | who comes when |
 //! | `refusals` | servers that are too busy |
+//! | `renewals` | paths that are made anew, and attempts that do not wait for that |
 //! | `required` | paths that must be there, and that no recipe brings back |
 //! | `rw_locks` | many readers, or one writer |
 //! | `semaphores` | so many at a time |
@@ -80,6 +81,7 @@ mod paths;
 mod queue;
 mod refusals;
 mod required;
+mod renewals;
 mod rw_locks;
 mod semaphores;
 mod session_loss;

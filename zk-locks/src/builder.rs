@@ -176,13 +176,21 @@ impl<R> Builder<R> {
         self
     }
 
-    /// The sequence number from which on the path is recreated: a contender with such a number leaves, waits until the
-    /// path is empty, deletes it, and joins the queue of a new one, whose numbers begin at 0. Default: 2^30. The
-    /// numbers end at 2^31 - 1, after 25 days of a thousand acquires a second on a path that is never idle for long;
-    /// other implementations do not know how to wait for that.
+    /// The sequence number from which on the path is recreated: a contender with such a number leaves, deletes the path
+    /// once that is empty, and joins the queue of a new one, whose numbers begin at 0. Default: 2^30. The numbers end at
+    /// 2^31 - 1, after 25 days of a thousand acquires a second on a path that is never idle for long; other
+    /// implementations do not know how to wait for that. Only an empty path can be deleted, so no holder is ever missed.
     ///
-    /// If the path is not empty within half a minute, because others keep using it, the contender joins the queue as it
-    /// is, until there are no more numbers: [`SequenceExhausted`](crate::AcquireError::SequenceExhausted).
+    /// An attempt that finds no node but its own does so at once. Otherwise it leaves and waits for the path if it would
+    /// have to wait for the lock anyway, for half a minute at most; readers wait only as long as a writer is there. None
+    /// waits of which that is not expected: a `try_…`, the request for a [ticket](crate::Ticket), an
+    /// [upgrade](crate::ReadGuard::try_upgrade). Nor does any where a node without a place in the queue keeps the path,
+    /// such as one without a number, or where attempts of the same session have waited in vain: ten minutes after those
+    /// have begun, the path is waited for again.
+    ///
+    /// All these join the queue as it is, until there are no more numbers. Then an attempt that may wait does so whatever
+    /// the others want, and fails with [`SequenceExhausted`](crate::AcquireError::SequenceExhausted) if the path does not
+    /// become empty; the others do at once.
     pub const fn rotate_at(mut self, sequence: i32) -> Self {
         self.settings.rotate_at = sequence;
         self

@@ -83,9 +83,14 @@ impl<N: AsRef<str>> Entry<N> {
         self.order(other) == Ordering::Less
     }
 
+    /// Whether the two cannot hold the lock together: they are not both readers.
+    pub(crate) fn excludes<M: AsRef<str>>(&self, other: &Entry<M>) -> bool {
+        self.kind != Kind::Read || other.kind != Kind::Read
+    }
+
     /// Whether `other` has to wait for this one: it is behind, and they are not both readers.
     pub(crate) fn blocks<M: AsRef<str>>(&self, other: &Entry<M>) -> bool {
-        self.is_ahead_of(other) && !(self.kind == Kind::Read && other.kind == Kind::Read)
+        self.is_ahead_of(other) && self.excludes(other)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     layout::Role,
     queue::Queue,
     ticket::{self, Ticket},
-    wait_queue::WaitQueue,
+    wait_queue::{Pace, WaitQueue},
 };
 
 /// An exclusive lock that is granted in the order of asking.
@@ -138,7 +138,7 @@ impl Lock {
     /// # Errors
     /// [`AcquireError`]. It is never in doubt: the fate of a lost create is found out first.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
-        self.enqueue().await?.until_granted().await
+        self.join(Pace::MayWait).await?.until_granted().await
     }
 
     /// As [`acquire`](Lock::acquire), for at most this long: connecting, queueing and waiting together.
@@ -165,14 +165,18 @@ impl Lock {
     /// # Errors
     /// As [`acquire`](Lock::acquire).
     pub async fn enqueue(&self) -> Result<Ticket, AcquireError> {
-        let position = self.wait_queue.join(Role::Lock, None).await?;
-        Ok(Ticket::new(self.wait_queue.clone(), position))
+        self.join(Pace::AtOnce).await
     }
 
     /// The queue as seen from outside: to inspect it, ask for the lock back, or take it away.
     #[must_use]
     pub fn queue(&self) -> Queue {
         self.wait_queue.queue()
+    }
+
+    async fn join(&self, pace: Pace<'_>) -> Result<Ticket, AcquireError> {
+        let position = self.wait_queue.join(Role::Lock, pace).await?;
+        Ok(Ticket::new(self.wait_queue.clone(), position))
     }
 
     pub(crate) fn into_wait_queue(self) -> Arc<WaitQueue> {

@@ -11,7 +11,7 @@ use crate::{
     layout::Role,
     lock::Lock,
     ticket, together,
-    wait_queue::{Position, WaitQueue},
+    wait_queue::{Pace, Position, WaitQueue},
 };
 
 /// Several exclusive locks that are acquired together.
@@ -94,7 +94,7 @@ impl MultiLock {
         }
         let wait_queues: Vec<&WaitQueue> =
             self.wait_queues.iter().map(|wait_queue| &**wait_queue).collect();
-        match WaitQueue::join_all(&wait_queues, Role::Lock).await {
+        match WaitQueue::join_all(&wait_queues, Role::Lock, Pace::MayWait).await {
             Ok(places) => self.wait(places).await,
             Err(error) if needs_no_transaction(&error) => {
                 tracing::debug!(%error, "one lock after the other");
@@ -127,7 +127,7 @@ impl MultiLock {
         }
         let wait_queues: Vec<&WaitQueue> =
             self.wait_queues.iter().map(|wait_queue| &**wait_queue).collect();
-        let mut places = match WaitQueue::join_all(&wait_queues, Role::Lock).await {
+        let mut places = match WaitQueue::join_all(&wait_queues, Role::Lock, Pace::AtOnce).await {
             Err(error) if needs_no_transaction(&error) => return self.try_in_order().await,
             places => places?,
         };
@@ -184,7 +184,7 @@ impl MultiLock {
     async fn acquire_in_order(&self) -> Result<Guards, AcquireError> {
         let mut places = Vec::with_capacity(self.wait_queues.len());
         for (index, wait_queue) in self.in_order() {
-            let mut position = wait_queue.join(Role::Lock, None).await?;
+            let mut position = wait_queue.join(Role::Lock, Pace::MayWait).await?;
             wait_queue.wait(&mut position).await?;
             places.push((index, position));
         }

@@ -10,7 +10,7 @@ use crate::{
     follow::{Follow, Look, Source},
     guard::Guard,
     layout::Role,
-    wait_queue::{Position, WaitQueue},
+    wait_queue::{Pace, Position, WaitQueue},
 };
 
 /// A place in the queue of a lock: see [`Lock::enqueue`](crate::Lock::enqueue),
@@ -63,7 +63,7 @@ pub(crate) async fn try_join(
     if wait_queue.is_busy(role).await? {
         return Ok(None);
     }
-    let mut position = wait_queue.join(role, None).await?;
+    let mut position = wait_queue.join(role, Pace::AtOnce).await?;
     Ok(wait_queue.is_first(&mut position).await?.then_some(position))
 }
 

@@ -3,6 +3,7 @@
 mod frames;
 mod setup;
 mod tasks;
+mod virtual_time;
 mod waiter;
 
 pub(crate) use zk_tests::{
@@ -17,5 +18,6 @@ pub(crate) use self::{
         on_each_release_threaded, options_for,
     },
     tasks::{in_thread, spawning_others},
+    virtual_time::{client_on, in_virtual_time},
     waiter::Waiter,
 };

@@ -11,7 +11,7 @@ use crate::{
     error::{AcquireError, Lost},
     guard::{Guard, Held},
     layout::Role,
-    wait_queue::WaitQueue,
+    wait_queue::{Pace, WaitQueue},
 };
 
 /// Runs only while there are waiters or the lock is held.
@@ -62,7 +62,7 @@ impl Runner {
     /// Gets the lock: with the number of contenders that were ahead, and whether there is one behind.
     async fn queue(&self) -> Result<(Guard, Option<usize>, bool), AcquireError> {
         let wait_queue = &self.shared.unobserved;
-        let mut position = wait_queue.join(Role::Lock, None).await?;
+        let mut position = wait_queue.join(Role::Lock, Pace::MayWait).await?;
         wait_queue.wait(&mut position).await?;
         let contended = position.is_followed();
         let (guard, waited) = Guard::unreported(wait_queue, position)?;

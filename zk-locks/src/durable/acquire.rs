@@ -8,7 +8,11 @@ use super::{
     DurableGuard, DurableLock,
     take::{Look, Outcome, Seen},
 };
-use crate::{error::AcquireError, layout::Role, wait_queue::Position};
+use crate::{
+    error::AcquireError,
+    layout::Role,
+    wait_queue::{Pace, Position},
+};
 
 impl DurableLock {
     /// Waits for the lock, behind all earlier contenders; not behind its own owner.
@@ -26,7 +30,7 @@ impl DurableLock {
                 Outcome::Changed(_) => look = self.look().await?,
             }
         }
-        let position = self.queue.join(Role::Lock, None).await?;
+        let position = self.queue.join(Role::Lock, Pace::MayWait).await?;
         self.wait(position, look).await
     }
 
@@ -70,7 +74,7 @@ impl DurableLock {
         if self.queue.is_busy(Role::Lock).await? {
             return Ok(None);
         }
-        let mut position = self.queue.join(Role::Lock, None).await?;
+        let mut position = self.queue.join(Role::Lock, Pace::AtOnce).await?;
         Ok(self.queue.is_first(&mut position).await?.then_some(position))
     }
 

@@ -7,8 +7,15 @@ use zk_client::Client;
 
 use super::{LeaderLatch, Leadership};
 use crate::{
-    builder::Builder, contender::Contender, error::AcquireError, follow::Follow, front::Front,
-    layout::Role, queue::Queue, ticket::Ticket, wait_queue::WaitQueue,
+    builder::Builder,
+    contender::Contender,
+    error::AcquireError,
+    follow::Follow,
+    front::Front,
+    layout::Role,
+    queue::Queue,
+    ticket::Ticket,
+    wait_queue::{Pace, WaitQueue},
 };
 
 /// An election: the candidate that has stood for longest leads, until it resigns or is lost.
@@ -65,7 +72,7 @@ impl Election {
     /// # Errors
     /// [`AcquireError`], as for [`Lock::acquire`](crate::Lock::acquire).
     pub async fn campaign(&self, data: &[u8]) -> Result<Leadership, AcquireError> {
-        let position = self.wait_queue.join_with(Role::Lead, None, data).await?;
+        let position = self.wait_queue.join_with(Role::Lead, Pace::MayWait, data).await?;
         let guard = Ticket::new(self.wait_queue.clone(), position).until_granted().await?;
         Ok(Leadership { guard })
     }

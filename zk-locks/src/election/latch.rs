@@ -16,7 +16,7 @@ use crate::{
     layout::Role,
     ticket::Ticket,
     token::FencingToken,
-    wait_queue::WaitQueue,
+    wait_queue::{Pace, WaitQueue},
 };
 
 /// Pause before standing again where the servers could not be asked.
@@ -229,7 +229,7 @@ impl LatchTask {
     async fn stand(&self) -> Result<Leadership, AcquireError> {
         let wait_queue = &self.wait_queue;
         self.node.set(None);
-        let position = wait_queue.join_with(Role::Lead, None, &self.data).await?;
+        let position = wait_queue.join_with(Role::Lead, Pace::MayWait, &self.data).await?;
         self.node.set(Some(position.node.path()));
         let granted = Ticket::new(wait_queue.clone(), position).until_granted().await;
         Ok(Leadership { guard: granted.inspect_err(|_| self.node.set(None))? })

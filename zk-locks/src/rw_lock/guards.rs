@@ -9,7 +9,7 @@ use crate::{
     guard::{Guard, Status},
     layout::Role,
     ticket::Ticket,
-    wait_queue::{Downgrades, WaitQueue},
+    wait_queue::{Downgrades, Pace, WaitQueue},
 };
 
 /// A read lock that is held. It dereferences to [`Guard`].
@@ -144,7 +144,8 @@ impl ReadGuard {
     }
 
     async fn upgraded(&self) -> Result<Guard, AcquireError> {
-        let mut position = self.wait_queue.join(Role::Write, Some(path::name(self.path()))).await?;
+        let pace = Pace::Beside(path::name(self.path()));
+        let mut position = self.wait_queue.join(Role::Write, pace).await?;
         let listing = self.wait_queue.look(&mut position).await?;
         // Where names have no id, that of the read node may be another reader's by now.
         if !self.guard.held().is_own_node().await? {

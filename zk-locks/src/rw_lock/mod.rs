@@ -15,7 +15,7 @@ use crate::{
     layout::Role,
     queue::Queue,
     ticket::{self, Ticket},
-    wait_queue::{Downgrades, WaitQueue},
+    wait_queue::{Downgrades, Pace, WaitQueue},
 };
 
 mod guards;
@@ -100,7 +100,7 @@ impl RwLock {
     /// # Errors
     /// [`AcquireError`].
     pub async fn read(&self) -> Result<ReadGuard, AcquireError> {
-        self.enqueue_read().await?.until_granted().await
+        self.join_to_read(Pace::MayWait).await?.until_granted().await
     }
 
     /// Waits until all earlier contenders are done.
@@ -108,7 +108,7 @@ impl RwLock {
     /// # Errors
     /// [`AcquireError`].
     pub async fn write(&self) -> Result<WriteGuard, AcquireError> {
-        self.enqueue_write().await?.until_granted().await
+        self.join_to_write(Pace::MayWait).await?.until_granted().await
     }
 
     /// As [`read`](RwLock::read), for at most this long.
@@ -164,8 +164,7 @@ impl RwLock {
     /// # Errors
     /// [`AcquireError`].
     pub async fn enqueue_read(&self) -> Result<Ticket<ReadGuard>, AcquireError> {
-        let position = self.wait_queue.join(Role::Read, None).await?;
-        Ok(Ticket::of(self.wait_queue.clone(), position, ReadGuard::new))
+        self.join_to_read(Pace::AtOnce).await
     }
 
     /// Joins the queue to write, to wait later: the ticket keeps the place in the queue. Later readers wait meanwhile.
@@ -188,13 +187,22 @@ impl RwLock {
     /// # Errors
     /// [`AcquireError`].
     pub async fn enqueue_write(&self) -> Result<Ticket<WriteGuard>, AcquireError> {
-        let position = self.wait_queue.join(Role::Write, None).await?;
-        Ok(Ticket::of(self.wait_queue.clone(), position, WriteGuard::new))
+        self.join_to_write(Pace::AtOnce).await
     }
 
     /// The queue as seen from outside: to inspect it, ask for the lock back, or take it away.
     #[must_use]
     pub fn queue(&self) -> Queue {
         self.wait_queue.queue()
+    }
+
+    async fn join_to_read(&self, pace: Pace<'_>) -> Result<Ticket<ReadGuard>, AcquireError> {
+        let position = self.wait_queue.join(Role::Read, pace).await?;
+        Ok(Ticket::of(self.wait_queue.clone(), position, ReadGuard::new))
+    }
+
+    async fn join_to_write(&self, pace: Pace<'_>) -> Result<Ticket<WriteGuard>, AcquireError> {
+        let position = self.wait_queue.join(Role::Write, pace).await?;
+        Ok(Ticket::of(self.wait_queue.clone(), position, WriteGuard::new))
     }
 }

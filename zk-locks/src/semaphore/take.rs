@@ -7,7 +7,7 @@ use crate::{
     error::{AcquireError, Lost},
     guard::Guard,
     layout::Role,
-    wait_queue::{DetachedPosition, Position, WaitQueue},
+    wait_queue::{DetachedPosition, Pace, Position, WaitQueue},
 };
 
 /// The outcome of a trade.
@@ -27,8 +27,9 @@ impl Semaphore {
         if wanted == 0 {
             return Ok(Some(Vec::new()));
         }
+        let pace = if waits { Pace::MayWait } else { Pace::AtOnce };
         let data = self.mutex.settings.description.as_bytes();
-        let join = self.mutex.join_and(Role::Lock, None, data, |cork| self.ask(cork));
+        let join = self.mutex.join_and(Role::Lock, pace, data, |cork| self.ask(cork));
         let (mut position, asked) = join.await?;
         // Asked behind the listing of the queue: it shows what contenders that have left the queue have done.
         let mut first = match position.ahead() {

@@ -6,7 +6,7 @@ use zk_client::{
     Cause, ChildNames, Client, Create, CreateMode, ReadError, Rejection, Stat, path::join,
 };
 
-use super::{IN_PLACE, Position, Settings, WaitQueue, position::Names};
+use super::{IN_PLACE, Pace, Position, Settings, WaitQueue, position::Names};
 use crate::{
     entry::Kind,
     error::AcquireError,
@@ -31,22 +31,18 @@ impl WaitQueue {
     ///
     /// The listing is carried out after the create, on the same connection, so it shows our node and, since numbers
     /// follow the order of creation, every live node with a smaller one.
-    pub(crate) async fn join(
-        &self,
-        role: Role,
-        besides: Option<&str>,
-    ) -> Result<Position, AcquireError> {
-        self.join_with(role, besides, self.settings.description.as_bytes()).await
+    pub(crate) async fn join(&self, role: Role, pace: Pace<'_>) -> Result<Position, AcquireError> {
+        self.join_with(role, pace, self.settings.description.as_bytes()).await
     }
 
     /// As `join`, with the node's own data.
     pub(crate) async fn join_with(
         &self,
         role: Role,
-        besides: Option<&str>,
+        pace: Pace<'_>,
         data: &[u8],
     ) -> Result<Position, AcquireError> {
-        let (position, ()) = self.join_and(role, besides, data, |_| ()).await?;
+        let (position, ()) = self.join_and(role, pace, data, |_| ()).await?;
         Ok(position)
     }
 
@@ -55,7 +51,7 @@ impl WaitQueue {
     pub(crate) async fn join_and<T>(
         &self,
         role: Role,
-        besides: Option<&str>,
+        pace: Pace<'_>,
         data: &[u8],
         behind: impl Fn(&Client) -> T,
     ) -> Result<(Position, T), AcquireError> {
@@ -69,16 +65,26 @@ impl WaitQueue {
             let create = self.waiting(self.create(&self.client, &path, &data));
             let listed = |cork: &Client| (self.list_behind(cork), behind(cork));
             let created = create.followed_by(listed).await;
-            let (node, (children, behind)) = created.map_err(|error| self.refused(error))?;
+            let (node, (mut children, behind)) = created.map_err(|error| self.refused(error))?;
             let node = node.owned.ok_or(AcquireError::NodeDeleted)?;
+            let mut listed = None;
             if may_rotate && self.is_near_overflow(&node) {
-                self.rotate(node).await?;
-                // A path whose numbers have run out from the beginning stays so.
-                may_rotate = false;
-                continue;
+                let listing = (&mut children).await;
+                if let Some(renewal) = self.renewal(&node, &listing, pace) {
+                    self.rotate(node, &renewal).await?;
+                    // A path whose numbers have run out from the beginning stays so.
+                    may_rotate = false;
+                    continue;
+                }
+                listed = Some(listing);
             }
-            let mut position = Position::new(node, besides.map(str::to_owned), &self.settings)?;
-            self.place(&mut position, children.await, epoch)?;
+            let besides = pace.besides().map(str::to_owned);
+            let mut position = Position::new(node, besides, &self.settings)?;
+            let listed = match listed {
+                Some(listed) => listed,
+                None => children.await,
+            };
+            self.place(&mut position, listed, epoch)?;
             return Ok((self.unless_full(position).await?, behind));
         }
     }

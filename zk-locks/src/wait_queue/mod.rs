@@ -47,6 +47,7 @@ pub(crate) use self::{
     delay::ReleaseRecord,
     listing::Listing,
     position::{DetachedPosition, Position, Waited},
+    rotate::Pace,
 };
 
 /// Options for requests on whose order later requests rely: answered in order, or not at all. The answer to a repeated

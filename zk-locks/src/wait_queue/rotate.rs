@@ -1,15 +1,73 @@
 //! Recreating a path before its sequence numbers end.
 
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use tokio::time::timeout;
-use zk_client::{OwnedNode, ReadError, Rejection, WriteError};
+use tokio::time::{Instant, timeout_at};
+use zk_client::{ChildNames, OwnedNode, ReadError, Rejection, Stat, WriteError};
 
 use super::WaitQueue;
-use crate::error::AcquireError;
+use crate::{
+    entry::{Entry, SEQUENCE_MAX},
+    error::AcquireError,
+};
 
-/// How long to wait for the path to become empty.
+/// How long a session's attempts wait for a path to become empty.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long after the first of them has begun to, no attempt does so again: where the path does not become empty, not
+/// each of them is to be late.
+const RESPITE: Duration = Duration::from_secs(600);
+
+/// How an attempt joins a queue whose path is to be made anew.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pace<'a> {
+    /// It may wait for the path instead of the lock.
+    MayWait,
+    /// It waits for nothing.
+    AtOnce,
+    /// The same beside a node of this name, which is not waited for and keeps the path.
+    Beside(&'a str),
+}
+
+impl<'a> Pace<'a> {
+    pub(super) const fn besides(self) -> Option<&'a str> {
+        match self {
+            Self::Beside(name) => Some(name),
+            Self::MayWait | Self::AtOnce => None,
+        }
+    }
+}
+
+/// A place that is given up for one under a new path.
+#[derive(Debug)]
+pub(super) struct Renewal {
+    own: Entry,
+    /// How long to wait for the path to become empty; `None` if it has to be already.
+    until: Option<Instant>,
+}
+
+/// Since when attempts of a session wait for each path to become empty.
+#[derive(Debug, Default)]
+struct Renewals(Mutex<HashMap<String, Instant>>);
+
+impl Renewals {
+    /// How long an attempt waits that begins now; `None` if that has been in vain of late.
+    fn until(&self, path: &str) -> Option<Instant> {
+        let now = Instant::now();
+        let mut begun = self.begun();
+        begun.retain(|_, since| now.duration_since(*since) < RESPITE);
+        let since = *begun.entry(path.to_owned()).or_insert(now);
+        Some(since + PATIENCE).filter(|until| *until > now)
+    }
+
+    fn begun(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl WaitQueue {
     /// Whether a node's number is so large (or has wrapped) that the path should be recreated. Never for a path that
@@ -24,72 +82,124 @@ impl WaitQueue {
         wait_queues.iter().zip(nodes).any(|(wait_queue, node)| wait_queue.is_near_overflow(node))
     }
 
+    /// Decides from the listing behind a new node whether to give its place up: if its number is large, and the path is
+    /// empty but for it, or worth a wait.
+    pub(super) fn renewal(
+        &self,
+        node: &OwnedNode,
+        listed: &Result<(ChildNames, Stat), ReadError>,
+        pace: Pace<'_>,
+    ) -> Option<Renewal> {
+        if !self.is_near_overflow(node) || pace.besides().is_some() {
+            return None;
+        }
+        let own = self.settings.filter.parse(node.name().to_owned()).ok()?;
+        // Without an answer the listing behind the delete decides.
+        let names = listed.iter().flat_map(|(names, _)| names.iter());
+        let others: Vec<_> = names.filter(|name| *name != own.name).collect();
+        let is_blocked = |entry: &Entry<&str>| entry.blocks(&own);
+        let until = match pace {
+            Pace::MayWait if self.is_worth_a_wait(&own, &others, is_blocked) => self.until(&own),
+            _ => None,
+        };
+        (others.is_empty() || until.is_some()).then_some(Renewal { own, until })
+    }
+
+    /// Whether to wait for these children to go: not for those without a place in a queue, which may stay for ever, nor
+    /// where the lock can be had without a wait, unless the number is none.
+    fn is_worth_a_wait<N: AsRef<str>>(
+        &self,
+        own: &Entry,
+        names: &[N],
+        is_in_the_way: impl Fn(&Entry<&str>) -> bool,
+    ) -> bool {
+        let filter = &self.settings.filter;
+        let mut is_needed = !is_usable(own);
+        for name in names {
+            match filter.read(name.as_ref()) {
+                Ok(entry) => is_needed |= is_in_the_way(&entry),
+                Err(name) if filter.is_foreign(name) => return false,
+                Err(_) => {}
+            }
+        }
+        is_needed
+    }
+
+    fn until(&self, own: &Entry) -> Option<Instant> {
+        if !is_usable(own) {
+            return Some(Instant::now() + PATIENCE);
+        }
+        self.client.extension::<Renewals>().until(&self.path)
+    }
+
     /// Leaves the queue, waits until all others have, and deletes the path, if that happens in time.
     ///
     /// Only an empty path can be deleted, so no contender in the old queue is ever missed by one in the new. A
-    /// contender with a smaller number stays, and is served before.
-    pub(super) async fn rotate(&self, node: OwnedNode) -> Result<(), AcquireError> {
+    /// contender that stays keeps the path, and is served before.
+    pub(super) async fn rotate(
+        &self,
+        node: OwnedNode,
+        renewal: &Renewal,
+    ) -> Result<(), AcquireError> {
         node.delete().await?;
-        self.renew().await
+        self.renew(renewal).await
     }
 
-    /// As [`rotate`](Self::rotate), for those of several queues whose numbers run out. All queues are left first: a
+    /// As [`rotate`](Self::rotate), for those of several queues that have a renewal. All queues are left first: a
     /// contender that stayed in one while it waits for another to become empty could deadlock with one that does the
     /// opposite.
     pub(super) async fn rotate_all(
         wait_queues: &[&Self],
         nodes: Vec<OwnedNode>,
+        renewals: &[Option<Renewal>],
     ) -> Result<(), AcquireError> {
-        let is_near_overflow: Vec<bool> = wait_queues
-            .iter()
-            .zip(&nodes)
-            .map(|(wait_queue, node)| wait_queue.is_near_overflow(node))
-            .collect();
         let left: Vec<_> = nodes.into_iter().map(OwnedNode::delete).collect();
         for left in left {
             left.await?;
         }
-        for (wait_queue, _) in wait_queues
-            .iter()
-            .zip(is_near_overflow)
-            .filter(|(_, is_near_overflow)| *is_near_overflow)
-        {
-            wait_queue.renew().await?;
+        for (wait_queue, renewal) in wait_queues.iter().zip(renewals) {
+            if let Some(renewal) = renewal {
+                wait_queue.renew(renewal).await?;
+            }
         }
         Ok(())
     }
 
-    /// Waits until all contenders have left the queue, and deletes the path.
-    async fn renew(&self) -> Result<(), AcquireError> {
+    /// Waits until all contenders have left the queue, as long as that is worth a wait, and deletes the path.
+    async fn renew(&self, Renewal { own, until }: &Renewal) -> Result<(), AcquireError> {
         tracing::info!(path = self.path, "making the path anew");
         if self.settings.lock_delay.is_some() {
             self.ensure_release_record().await?;
         }
-        match timeout(PATIENCE, self.delete_when_empty()).await {
-            Ok(rotated) => rotated,
-            Err(_) => {
-                tracing::warn!(path = self.path, "the path does not get empty");
-                Ok(())
-            }
-        }
-    }
-
-    async fn delete_when_empty(&self) -> Result<(), AcquireError> {
         loop {
             let ((names, _), changed) = match self.client.children(&self.path).watch().await {
-                Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(()),
+                Err(ReadError::Rejected(Rejection::NoNode)) => break,
                 children => children?,
             };
             if !names.is_empty() {
-                changed.await.map_err(AcquireError::SessionEnded)?;
+                // Our node has left: whatever is there now is ahead of the next one.
+                let is_worth_it = self.is_worth_a_wait(own, &names, |entry| entry.excludes(own));
+                let Some(until) = until.filter(|_| is_worth_it) else { return Ok(()) };
+                let Ok(event) = timeout_at(until, changed).await else {
+                    tracing::warn!(path = self.path, "the path does not get empty");
+                    return Ok(());
+                };
+                event.map_err(AcquireError::SessionEnded)?;
                 continue;
             }
             match self.client.delete(&self.path).await {
-                Ok(()) | Err(WriteError::Rejected(Rejection::NoNode)) => return Ok(()),
+                Ok(()) | Err(WriteError::Rejected(Rejection::NoNode)) => break,
                 // A contender has joined, or the outcome is unknown: look again.
                 Err(WriteError::Rejected(Rejection::NotEmpty) | WriteError::InDoubt { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
+        self.client.extension::<Renewals>().begun().remove(&self.path);
+        Ok(())
     }
+}
+
+/// Whether a place has a number: without one it is none.
+fn is_usable(own: &Entry) -> bool {
+    (0..=SEQUENCE_MAX).contains(&own.sequence)
 }

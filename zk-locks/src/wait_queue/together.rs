@@ -2,7 +2,7 @@
 
 use zk_client::{Client, MultiError, Rejection, WriteError};
 
-use super::{Position, WaitQueue};
+use super::{Pace, Position, WaitQueue};
 use crate::{
     error::AcquireError,
     layout::{ForeignNodes, Role},
@@ -16,6 +16,7 @@ impl WaitQueue {
     pub(crate) async fn join_all(
         wait_queues: &[&Self],
         role: Role,
+        pace: Pace<'_>,
     ) -> Result<Vec<Position>, AcquireError> {
         let Some(first) = wait_queues.first() else { return Ok(Vec::new()) };
         for wait_queue in wait_queues {
@@ -41,7 +42,7 @@ impl WaitQueue {
                 wait_queues.iter().map(|wait_queue| wait_queue.list_behind(cork)).collect()
             };
             let created = client.create_all_protected(creates).followed_by(listed).await?;
-            let (nodes, listings) = created.map_err(|MultiError { rejection, index }| {
+            let (nodes, mut listings) = created.map_err(|MultiError { rejection, index }| {
                 let wait_queue = wait_queues.get(index).unwrap_or(first);
                 match wait_queue.refused(WriteError::Rejected(rejection)) {
                     // Missing paths are made: the nodes were, and one of them was gone when that was found out.
@@ -49,15 +50,30 @@ impl WaitQueue {
                     refused => refused,
                 }
             })?;
+            let mut listed = Vec::new();
             if may_rotate && Self::are_near_overflow(wait_queues, &nodes) {
-                Self::rotate_all(wait_queues, nodes).await?;
-                may_rotate = false;
-                continue;
+                for listing in &mut listings {
+                    listed.push(listing.await);
+                }
+                let joined = wait_queues.iter().zip(&nodes).zip(&listed);
+                let renewals = joined
+                    .map(|((wait_queue, node), listed)| wait_queue.renewal(node, listed, pace));
+                let renewals: Vec<_> = renewals.collect();
+                if renewals.iter().any(Option::is_some) {
+                    Self::rotate_all(wait_queues, nodes, &renewals).await?;
+                    may_rotate = false;
+                    continue;
+                }
             }
+            let mut listed = listed.into_iter();
             let mut places = Vec::with_capacity(nodes.len());
             for ((wait_queue, node), children) in wait_queues.iter().zip(nodes).zip(listings) {
                 let mut position = Position::new(node, None, &wait_queue.settings)?;
-                wait_queue.place(&mut position, children.await, epoch)?;
+                let listed = match listed.next() {
+                    Some(listed) => listed,
+                    None => children.await,
+                };
+                wait_queue.place(&mut position, listed, epoch)?;
                 places.push(wait_queue.unless_full(position).await?);
             }
             return Ok(places);
