@@ -43,6 +43,7 @@
 //! | `session_loss` | sessions that end under holders and waiters |
 //! | `standstills` | holders that stall, are out of reach, or are closed |
 //! | `strangers` | nodes of other implementations, and of none |
+//! | `terms` | limits of the time for which a lock is held, of locks that are lost or become others |
 //! | `tickets` | places in a queue that are kept without a waiting task |
 //! | `support` | servers, proxies, and ways of waiting |
 
@@ -80,12 +81,13 @@ mod overruns;
 mod paths;
 mod queue;
 mod refusals;
-mod required;
 mod renewals;
+mod required;
 mod rw_locks;
 mod semaphores;
 mod session_loss;
 mod standstills;
 mod strangers;
 mod support;
+mod terms;
 mod tickets;

@@ -238,8 +238,10 @@ impl<R> Builder<R> {
     }
 
     /// How long a lock should be held at most. A longer hold is reported as a `tracing` warning and to the
-    /// [observer](Builder::observer). The holder keeps the lock: to take it away is
-    /// [`release_after`](Builder::release_after). Costs a task for each guard.
+    /// [observer](Builder::observer), unless the lock is known to be lost by then. The holder keeps the lock: to take it
+    /// away is [`release_after`](Builder::release_after). An [upgraded](crate::ReadGuard::try_upgrade) lock is another
+    /// one, whose time begins with the upgrade; a [downgraded](crate::WriteGuard::downgrade) one is the same. Costs a task
+    /// for each guard.
     pub const fn max_hold(mut self, limit: Duration) -> Self {
         self.settings.max_hold = Some(limit);
         self
@@ -247,7 +249,8 @@ impl<R> Builder<R> {
 
     /// How long a lock is held at most: then it is taken from its holder and granted to the next contender. The report
     /// is that of [`max_hold`](Builder::max_hold), and the guard is lost, with
-    /// [`Lost::HeldTooLong`](crate::Lost::HeldTooLong).
+    /// [`Lost::HeldTooLong`](crate::Lost::HeldTooLong). Time counts as there: anew with an upgrade, which no contender
+    /// that waits to write permits.
     ///
     /// The holder is informed first: [`scope`](crate::Guard::scope) drops its work, [`lost`](crate::Guard::lost)
     /// resolves and the [token](crate::Guard::cancellation_token) is cancelled. The node is deleted when all work in

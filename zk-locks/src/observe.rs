@@ -80,7 +80,8 @@ pub trait LockObserver: Send + Sync + 'static {
     }
 
     /// A lock has been held for longer than [`max_hold`](crate::Builder::max_hold), and still is; or for longer than
-    /// [`release_after`](crate::Builder::release_after), and is about to be taken away.
+    /// [`release_after`](crate::Builder::release_after), and is about to be taken away. Nothing is said of a lock that is
+    /// [known](crate::Guard::status) to be lost.
     fn held_too_long(&self, grant: &Grant<'_>) {
         let _ = grant;
     }

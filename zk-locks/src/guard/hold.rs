@@ -9,6 +9,7 @@ use tokio::{
 
 use super::{Held, Status};
 use crate::{
+    error::Lost,
     observe::{Grant, Observers, Release},
     wait_queue::{WaitQueue, Waited},
 };
@@ -82,7 +83,7 @@ struct Term {
 
 impl Term {
     /// One task for all limits: they come in their order however late it runs, and nothing is reported of a lock that has
-    /// been taken away.
+    /// been taken away, or was lost otherwise.
     async fn run(mut self, limits: Vec<Limit>) {
         for Limit { after, takes_away } in limits {
             let left = after.saturating_sub(self.since.elapsed());
@@ -93,14 +94,23 @@ impl Term {
                 () = sleep(left) => {}
             }
             let held = self.held.borrow().clone();
-            let grant = grant(&held, self.waited);
-            let Grant { path, token, .. } = grant;
-            tracing::warn!(path, %token, limit = ?after, takes_away, "held for too long");
-            self.observers.tell(|observer| observer.held_too_long(&grant));
+            match held.status() {
+                Status::Held | Status::Suspect { .. } => self.report(&held, after, takes_away),
+                // The session may live, and its node with it, which others wait for.
+                Status::Lost(Lost::LeaseRanOut) => {}
+                Status::Lost(_) => return,
+            }
             if takes_away {
                 return self.take_away().await;
             }
         }
+    }
+
+    fn report(&self, held: &Held, limit: Duration, takes_away: bool) {
+        let grant = grant(held, self.waited);
+        let Grant { path, token, .. } = grant;
+        tracing::warn!(path, %token, ?limit, takes_away, "held for too long");
+        self.observers.tell(|observer| observer.held_too_long(&grant));
     }
 
     async fn take_away(mut self) {

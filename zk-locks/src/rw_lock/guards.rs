@@ -121,6 +121,9 @@ impl ReadGuard {
     /// for this read lock, and would be waited for: a deadlock. In that case the upgrade is refused at once, with
     /// [`AcquireError::WouldDeadlock`]; release the lock and ask for a write lock anew.
     ///
+    /// The write lock is a grant of its own, with its own [token](Guard::token): to observers, and for
+    /// [limits of time](crate::Builder::release_after), which begin anew with it. Until then those of the read lock go on.
+    ///
     /// Dropping the future releases the lock. It ends with an error as soon as the read lock is lost.
     ///
     /// # Errors

@@ -1,0 +1,89 @@
+//! Limits of the time for which a lock is held, of locks that are lost by then, or that have become others.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use zk_locks::{Lock, Lost, Metrics, RwLock, Semaphore, Status};
+use zk_proto::OpCode;
+use zk_tests::{
+    network::{Disposition, Network, pass},
+    test_with,
+};
+
+use crate::locks::support::{client_on, in_virtual_time};
+
+/// Of each test.
+const LIMIT: Duration = Duration::from_secs(8);
+
+/// Counts the deletes of one client.
+fn count_deletes(network: &Network, of: &'static str) -> Arc<AtomicUsize> {
+    let deletes = Arc::new(AtomicUsize::new(0));
+    let counted = deletes.clone();
+    network.direct(move |name, op| {
+        if name == of && op == OpCode::DELETE {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+        Disposition::Answered
+    });
+    deletes
+}
+
+/// A lock that is lost is held no longer: neither is that reported, nor is there anything to take away.
+#[test_with(in_virtual_time)]
+async fn nothing_is_reported_of_a_lock_that_was_lost(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let metrics = Arc::new(Metrics::default());
+    let lock = Lock::builder(&zk, "/lock").max_hold(LIMIT / 2).release_after(LIMIT);
+    let guard = lock.observer(metrics.clone()).build().acquire().await.unwrap();
+    let permits = Semaphore::builder(&zk, "/permits").max_hold(LIMIT / 2).release_after(LIMIT);
+    let permit = permits.observer(metrics.clone()).build().acquire().await.unwrap();
+    let deletes = count_deletes(&network, "ours");
+    other.delete(guard.path()).await.unwrap();
+    other.delete(permit.path()).await.unwrap();
+    assert_eq!((guard.lost().await, permit.lost().await), (Lost::NodeDeleted, Lost::NodeDeleted));
+    pass(3 * LIMIT).await;
+    assert_eq!(metrics.alarms(), 0);
+    assert_eq!(deletes.load(Ordering::SeqCst), 0);
+    drop((guard, permit));
+    assert_eq!(metrics.losses(), 2);
+}
+
+/// It is lost because servers were not heard of for too long; the session lives on, and with it the node, which others
+/// would wait for.
+#[test_with(in_virtual_time)]
+async fn limit_frees_what_was_lost_with_the_lease(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let metrics = Arc::new(Metrics::default());
+    let lock = Lock::builder(&zk, "/lock").max_hold(LIMIT - LIMIT / 8).release_after(LIMIT);
+    let guard = lock.observer(metrics.clone()).build().acquire().await.unwrap();
+    network.cut("ours");
+    assert_eq!(guard.lost().await, Lost::LeaseRanOut);
+    network.heal();
+    pass(LIMIT).await;
+    assert_eq!(metrics.alarms(), 0);
+    let next = Lock::new(&other, "/lock").try_acquire().await.unwrap();
+    assert!(next.is_some(), "although the guard is still there");
+    assert_eq!(guard.status(), Status::Lost(Lost::LeaseRanOut));
+}
+
+/// An upgrade is a grant of its own: what is held for writing may be held for as long as any other write lock.
+#[test_with(in_virtual_time)]
+async fn limit_of_an_upgraded_lock_begins_anew(network: Network) {
+    let zk = client_on(&network, "ours").await;
+    let metrics = Arc::new(Metrics::default());
+    let lock = RwLock::builder(&zk, "/lock").release_after(LIMIT).observer(metrics.clone());
+    let reading = lock.build().read().await.unwrap();
+    pass(LIMIT * 3 / 4).await;
+    let writing = reading.try_upgrade().await.unwrap();
+    pass(LIMIT * 3 / 4).await;
+    assert_eq!(writing.status(), Status::Held);
+    let reading = writing.downgrade().await.unwrap();
+    pass(LIMIT / 2).await;
+    assert_eq!(reading.status(), Status::Lost(Lost::HeldTooLong));
+    assert_eq!((metrics.grants(), metrics.alarms()), (2, 1));
+}
