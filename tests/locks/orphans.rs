@@ -76,6 +76,29 @@ async fn waiter_learns_of_an_orphan_in_front(setup: Setup) {
     emptied(&setup.outsider, &path).await;
 }
 
+/// The same for one that watches the whole queue.
+#[test_with(on_each_release)]
+async fn herd_learns_of_an_orphan_in_front(setup: Setup) {
+    let path = guarded(&setup).await;
+    let zk = setup.client().await;
+    let herd = || Lock::builder(&zk, &path).herd().build();
+    let guard = within(herd().acquire()).await.unwrap();
+    let own = guard.path().to_owned();
+    let waiter = tokio::spawn({
+        let lock = herd();
+        async move { lock.acquire().await.map(drop) }
+    });
+    joined(&setup.outsider, &path, 2).await;
+    drop(guard);
+    let orphan = AcquireError::Orphan { path: own, rejection: Rejection::NoAuth };
+    assert_eq!(within(waiter).await.unwrap(), Err(orphan));
+    // One that asks later, too: it is behind both.
+    let refused = within(herd().acquire()).await.map(drop);
+    assert!(matches!(refused, Err(AcquireError::Orphan { .. })), "{refused:?}");
+    within(zk.close()).await.unwrap();
+    emptied(&setup.outsider, &path).await;
+}
+
 #[test_with(on_each_release)]
 async fn session_detaches_despite_refused_delete(setup: Setup) {
     let path = guarded(&setup).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use zk_client::{ReadError, Rejection};
+use zk_client::{ReadError, Rejection, path::join};
 
 use super::{Position, WaitQueue, wait::jitter};
 use crate::error::AcquireError;
@@ -24,12 +24,21 @@ impl WaitQueue {
                 Err(error) => return Err(error.into()),
             };
             let listing = self.listing(names, position, epoch)?.ok_or(AcquireError::NodeDeleted)?;
-            if position.listing.insert(listing).ahead() == 0 {
+            let listing = position.listing.insert(listing);
+            if listing.ahead() == 0 {
                 return Ok(());
             }
+            // Of the others, one that stays is among the nearest in the end.
+            let nearest = listing.nearest().iter().map(|entry| join(&self.path, &entry.name));
+            let nearest = nearest.collect();
             let pause =
                 self.settings.recheck.map_or(Duration::MAX, |pause| jitter(&position.node, pause));
-            if let Ok(event) = timeout(pause, changed).await {
+            let changed = tokio::select! {
+                biased;
+                changed = timeout(pause, changed) => changed,
+                orphan = self.orphan_of(nearest) => return Err(orphan),
+            };
+            if let Ok(event) = changed {
                 event.map_err(AcquireError::SessionEnded)?;
             }
         }

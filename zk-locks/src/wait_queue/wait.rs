@@ -59,15 +59,20 @@ impl WaitQueue {
         if of_us.is_empty() {
             return position.heard().await;
         }
-        let orphaned = together::first(of_us.iter().map(async |path| {
-            let rejection = self.client.orphaned(path).await;
-            AcquireError::Orphan { path: path.clone(), rejection }
-        }));
         tokio::select! {
             biased;
             wake = position.heard() => wake,
-            orphan = orphaned => Err(orphan),
+            orphan = self.orphan_of(of_us) => Err(orphan),
         }
+    }
+
+    /// Waits until servers refuse to delete one of these nodes, if it is of our session and has no owner any more.
+    pub(super) async fn orphan_of(&self, paths: Vec<String>) -> AcquireError {
+        together::first(paths.iter().map(async |path| {
+            let rejection = self.client.orphaned(path).await;
+            AcquireError::Orphan { path: path.clone(), rejection }
+        }))
+        .await
     }
 
     /// Whether no contender is ahead, and none is after the delay behind a holder that has not released the lock itself.
