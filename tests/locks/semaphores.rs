@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 use zk_client::CreateMode;
-use zk_locks::{AcquireError, Client, Semaphore, Status};
+use zk_locks::{AcquireError, Client, Layout, Semaphore, Status};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
@@ -295,4 +295,26 @@ async fn waiter_with_deleted_node_gets_no_permit(setup: Setup) {
     let (permit, ()) = within(async { tokio::join!(semaphore.acquire(), delete) }).await;
     assert_eq!(permit.map(drop), Err(AcquireError::NodeDeleted));
     assert_eq!(leases(&zk, &path).await, 0);
+}
+
+/// The caller is told before anything is written, and before a wait.
+#[test_with(on_each_release)]
+async fn layout_without_permits_is_refused_at_once(setup: Setup) {
+    for layout in [Layout::Kazoo, Layout::Recipe, Layout::HostType, Layout::Bare] {
+        let path = setup.path(&format!("{layout:?}"));
+        let semaphore = Semaphore::builder(&setup.outsider, &path).layout(layout).build();
+        let nameless = AcquireError::NoSuchName { layout };
+        assert_eq!(within(semaphore.acquire()).await.map(drop), Err(nameless.clone()));
+        assert_eq!(within(semaphore.try_acquire()).await.map(drop), Err(nameless.clone()));
+        assert_eq!(within(semaphore.acquire_many(2)).await.map(drop), Err(nameless.clone()));
+        assert_eq!(setup.outsider.exists(&path).await.unwrap(), None, "{layout:?}");
+
+        let held = within(Semaphore::new(&setup.outsider, &path, 1).acquire()).await.unwrap();
+        assert_eq!(within(semaphore.acquire()).await.map(drop), Err(nameless.clone()));
+        assert_eq!(within(semaphore.try_acquire()).await.map(drop), Err(nameless));
+        within(held.release()).await.unwrap();
+        // It has no need of names for that.
+        assert!(within(semaphore.acquire_many(0)).await.unwrap().is_empty());
+        within(semaphore.resize(2)).await.unwrap();
+    }
 }

@@ -36,8 +36,20 @@ use super::{
 /// A name without a number, of ten digits (or a minus sign and at least nine), has no place in any queue. Of several
 /// locks under [one path](crate::Lock::named) only the nodes of the one name count, and of those all.
 ///
-/// In an [election](crate::Election) the nodes are `_c_<uuid>-latch-` (Curator's `LeaderLatch`), `<hex>__lock__`
-/// (kazoo's `Election`) and `_c_<hex>-latch-`; ZooKeeper's own recipes have none that fits.
+/// What else there are names for. A recipe without names in its layout fails with
+/// [`NoSuchName`](crate::AcquireError::NoSuchName), before it writes anything:
+///
+/// | layout | [`Lock`](crate::Lock) | [`RwLock`](crate::RwLock) | permit of a [`Semaphore`](crate::Semaphore) | candidate in an [`Election`](crate::Election) |
+/// |---|---|---|---|---|
+/// | `Curator` | yes | yes | `_c_<uuid>-lease-` | `_c_<uuid>-latch-`, as of Curator's `LeaderLatch` |
+/// | `Go` | yes | yes | `_c_<hex>-lease-` | `_c_<hex>-latch-` |
+/// | `Kazoo` | yes | yes | none | `<hex>__lock__`, as of kazoo's `Election` |
+/// | `Recipe` | yes | none | none | none |
+/// | `HostType` | yes | yes | none | none |
+/// | `Bare` | yes | yes | none | none |
+/// | `Custom` | yes | with [`read_write`](Names::read_write) | with [`lease`](Names::lease) | with [`lead`](Names::lead) |
+///
+/// `Custom` names [without ids](Names::without_id) are for locks and read/write locks alone.
 ///
 /// Stock kazoo and stock Curator do not see each other: a path shared by both and this crate needs a kazoo class with
 /// Curator's names (`_NODE_NAME` and `_EXCLUDE_NAMES` of a subclass).

@@ -165,6 +165,7 @@ impl Semaphore {
     /// [`AcquireError`].
     pub async fn try_acquire_many(&self, permits: usize) -> Result<Option<Guards>, AcquireError> {
         if permits > 0 {
+            self.leases.check_name(Role::Lease)?;
             let asked = self.ask(&self.leases.client);
             let busy = self.mutex.is_busy(Role::Lock).await?;
             if busy || !self.answered(asked).await?.has_room(permits) {

@@ -27,6 +27,7 @@ impl Semaphore {
         if wanted == 0 {
             return Ok(Some(Vec::new()));
         }
+        self.leases.check_name(Role::Lease)?;
         let pace = if waits { Pace::MayWait } else { Pace::AtOnce };
         let data = self.mutex.settings.description.as_bytes();
         let join = self.mutex.join_and(Role::Lock, pace, data, |cork| self.ask(cork));

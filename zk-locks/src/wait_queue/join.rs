@@ -140,6 +140,13 @@ impl WaitQueue {
         }
     }
 
+    /// Checks that there is a name for nodes of this role, before anything is done for one.
+    pub(crate) fn check_name(&self, role: Role) -> Result<(), AcquireError> {
+        self.check_path()?;
+        let Settings { layout, .. } = self.settings;
+        self.node_name(role, "").map(drop).ok_or(AcquireError::NoSuchName { layout })
+    }
+
     /// The path of a new node, up to its number. Unique, if it has an id.
     pub(crate) fn node_path(&self, role: Role) -> Result<String, AcquireError> {
         self.check_path()?;
