@@ -76,8 +76,9 @@ impl Group {
         Self::builder(client, path).build()
     }
 
-    /// The group under `path`, with settings: its [`acl`](Builder::acl) and its [`layout`](Builder::layout). Those about
-    /// queues have no effect, and [observers](Builder::observer) are told nothing.
+    /// The group under `path`, with settings: its [`acl`](Builder::acl), its [`layout`](Builder::layout), of which only
+    /// [`Kazoo`](Layout::Kazoo) changes anything, and the [required](Builder::require_path) nodes. Those about queues have
+    /// no effect, and [observers](Builder::observer) are told nothing.
     pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         Builder::new(client, path, |wait_queue| Self { wait_queue: Arc::new(wait_queue) })
             .unreported()

@@ -75,6 +75,9 @@ impl DoubleBarrier {
 
     /// A barrier on `path`, with settings; those about queues have no effect, and [observers](Builder::observer) are told
     /// nothing. Set the [number of participants](DoubleBarrier::of) afterwards.
+    ///
+    /// The name of a participant's node is an id: a UUID, or with any [layout](Builder::layout) but the default its 32
+    /// digits without the dashes. That makes no difference to others.
     pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         Builder::new(client, path, |wait_queue| Self {
             wait_queue: Arc::new(wait_queue),

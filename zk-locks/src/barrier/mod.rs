@@ -49,7 +49,8 @@ impl Barrier {
         Self::builder(client, path).build()
     }
 
-    /// The barrier at `path`, with settings: only [`acl`](Builder::acl) and [`description`](Builder::description) apply.
+    /// The barrier at `path`, with settings: only [`acl`](Builder::acl), [`description`](Builder::description) and the
+    /// [required](Builder::require_path) nodes apply.
     pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         Builder::new(client, path, |wait_queue| Self {
             wait_queue: Arc::new(wait_queue.of_one_node()),

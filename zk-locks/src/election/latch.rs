@@ -34,7 +34,11 @@ pub enum LatchState {
         /// The fencing token of this term.
         token: FencingToken,
     },
-    /// It stands no more: the session has ended, or the servers refuse the request.
+    /// It stands no more: the session has ended, or an attempt to stand has failed in a way that is not only the
+    /// connection's. The servers refuse a request, the [layout](crate::Builder::layout) has no names for elections, a
+    /// [required](crate::Builder::require_path) path is missing, a stranger is [refused](crate::ForeignNodes::Refuse),
+    /// the [queue is full](crate::Builder::max_waiters), the numbers of the path have ended, or a node of this session
+    /// [stays](AcquireError::Orphan) in front. So a required path that is deleted ends the latch for good.
     Ended(AcquireError),
 }
 

@@ -17,7 +17,8 @@ pub enum ForeignNodes {
     Wait,
     /// Only names of known implementations count.
     Ignore,
-    /// Any stranger, with or without a number, is an error, before anything is created. Costs a round trip.
+    /// Any stranger, with or without a number, is an error, before anything is created. Costs a round trip. One that comes
+    /// later ends the waits of those who are in the queue, when they list it the next time; holders keep the lock.
     Refuse,
 }
 
