@@ -53,7 +53,7 @@ async fn acquire_drops_between_grant_and_poll(setup: Setup) {
         };
         let release = async { holder.release().await.unwrap() };
         let lock = Lock::new(&zk, &path);
-        within(dropped_on_waking(lock.acquire(), asleep, release)).await;
+        within(Box::pin(dropped_on_waking(lock.acquire(), asleep, release))).await;
         within(successor.acquire()).await.unwrap().release().await.unwrap();
         nothing_left(&zk, &path).await;
     }
