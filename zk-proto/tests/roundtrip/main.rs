@@ -91,7 +91,7 @@ fn view_encodes_as_its_record() {
 #[test]
 fn closing_header_of_a_multi_is_shown_as_it_came() {
     let mut bytes = BytesMut::from(&encode(&MultiRequest::from_iter([]))[..]);
-    bytes[..4].copy_from_slice(&7_i32.to_be_bytes());
+    bytes[..4].copy_from_slice(&[0, 0, 0, 7]);
     let request: MultiRequest = decode_exact(&bytes.freeze()).unwrap();
     let shown = serde_json::to_value(&request).unwrap();
     assert_eq!(shown["end"]["type"], 7, "{shown}");
