@@ -136,7 +136,7 @@ impl MultiLock {
                 return Ok(None);
             }
         }
-        self.granted(places).await.map(Some)
+        self.all_granted_now(places).await
     }
 
     /// Whether all locks are of one client, as one transaction needs.
@@ -146,7 +146,7 @@ impl MultiLock {
 
     async fn wait(&self, mut places: Vec<Position>) -> Result<Guards, AcquireError> {
         self.wait_at(&mut places).await?;
-        self.granted(places).await
+        self.all_granted(places).await
     }
 
     async fn wait_at(&self, places: &mut [Position]) -> Result<(), AcquireError> {
@@ -155,12 +155,30 @@ impl MultiLock {
         Ok(())
     }
 
-    /// Turns places at the heads of all queues into guards: from here on they count as held.
-    async fn granted(&self, mut places: Vec<Position>) -> Result<Guards, AcquireError> {
-        // While one lock was waited for, nobody watched the places at the heads of the other queues.
+    /// Places that have been reached, one after the other: while one was waited for, nobody watched those at the heads of
+    /// the other queues.
+    async fn all_granted(&self, mut places: Vec<Position>) -> Result<Guards, AcquireError> {
         while places.iter_mut().fold(false, |any, position| position.forget_if_old() | any) {
             self.wait_at(&mut places).await?;
         }
+        self.granted(places)
+    }
+
+    /// The same without a wait.
+    async fn all_granted_now(
+        &self,
+        mut places: Vec<Position>,
+    ) -> Result<Option<Guards>, AcquireError> {
+        for (wait_queue, position) in self.wait_queues.iter().zip(&mut places) {
+            if position.forget_if_old() && !wait_queue.is_first(position).await? {
+                return Ok(None);
+            }
+        }
+        self.granted(places).map(Some)
+    }
+
+    /// Turns places at the heads of all queues into guards: from here on they count as held.
+    fn granted(&self, places: Vec<Position>) -> Result<Guards, AcquireError> {
         let granted = self
             .wait_queues
             .iter()
@@ -188,7 +206,7 @@ impl MultiLock {
             wait_queue.wait(&mut position).await?;
             places.push((index, position));
         }
-        self.granted(as_asked(places)).await
+        self.all_granted(as_asked(places)).await
     }
 
     async fn try_in_order(&self) -> Result<Option<Guards>, AcquireError> {
@@ -199,7 +217,7 @@ impl MultiLock {
                 None => return Ok(None),
             }
         }
-        self.granted(as_asked(places)).await.map(Some)
+        self.all_granted_now(as_asked(places)).await
     }
 }
 
