@@ -13,8 +13,12 @@ pub(crate) enum Fate {
     Forbidden,
     /// Three requests in a row are refused because of load.
     Throttled,
+    /// The first request of each kind is refused because of load.
+    FirstsThrottled,
     /// The next answer goes down with the connection.
     AnswerLost,
+    /// The first answer to each kind of request does.
+    FirstAnswersLost,
     /// No server can be reached, until later.
     CutOff,
     /// The connection is lost, and the servers can be reached again after half of the lease.
@@ -32,13 +36,15 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Calm,
         Self::Meddled,
         Self::Cleared,
         Self::Forbidden,
         Self::Throttled,
+        Self::FirstsThrottled,
         Self::AnswerLost,
+        Self::FirstAnswersLost,
         Self::CutOff,
         Self::CutShort,
         Self::CutOffForLong,
@@ -55,6 +61,10 @@ impl Fate {
             Self::Cleared => "another client deletes everything",
             Self::Forbidden => "another client takes all permissions away",
             Self::Throttled => "the server refuses three requests because of load",
+            Self::FirstsThrottled => {
+                "the server refuses the first request of each kind because of load"
+            }
+            Self::FirstAnswersLost => "the first answer of each kind is lost with the connection",
             Self::AnswerLost => "the next answer is lost with the connection",
             Self::CutOff => "no server can be reached",
             Self::CutShort => "a connection is lost, and things change before the next one",

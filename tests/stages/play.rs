@@ -4,7 +4,7 @@ use std::{
     fmt::Debug,
     future::IntoFuture,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -54,10 +54,10 @@ pub(crate) struct Play {
     page: Page,
     setting: Setting,
     fate: Fate,
-    /// Requests that are still to be refused.
-    refusals: Arc<AtomicU32>,
-    /// Answers that are still to be lost.
-    losses: Arc<AtomicU32>,
+    /// Which requests are still to be refused.
+    refusals: Arc<Toll>,
+    /// Which answers are still to be lost.
+    losses: Arc<Toll>,
 }
 
 /// Plays it, and returns what was written.
@@ -106,7 +106,7 @@ impl Play {
         pass(SESSION_TIMEOUT).await;
         network.reach_by(SUBJECT, farthest(&network));
         let page = Page::default();
-        let (refusals, losses) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let (refusals, losses) = (Arc::new(Toll::default()), Arc::new(Toll::default()));
         network.direct({
             let (page, refusals, losses) = (page.clone(), refusals.clone(), losses.clone());
             move |name, op| {
@@ -118,9 +118,9 @@ impl Play {
                 let is_spared = matches!(op, OpCode::PING | OpCode::AUTH | OpCode::CLOSE_SESSION);
                 if is_spared {
                     Disposition::Answered
-                } else if one_less(&refusals) {
+                } else if refusals.takes(op) {
                     Disposition::Throttled
-                } else if one_less(&losses) {
+                } else if losses.takes(op) {
                     Disposition::AnswerLost
                 } else {
                     Disposition::Answered
@@ -199,8 +199,8 @@ impl Play {
             Moment::Again => self.page.title("  again:"),
             Moment::Afterwards => {
                 self.page.title("  15 s later, with nothing in the way:");
-                self.refusals.store(0, Ordering::Relaxed);
-                self.losses.store(0, Ordering::Relaxed);
+                self.refusals.take(0);
+                self.losses.take(0);
                 self.network.heal();
                 pass(Duration::from_secs(15)).await;
             }
@@ -232,8 +232,10 @@ impl Play {
                     self.keeper.set_acl(&node, &mine).await.expect("it may");
                 }
             }
-            Fate::Throttled => self.refusals.store(3, Ordering::Relaxed),
-            Fate::AnswerLost => self.losses.store(1, Ordering::Relaxed),
+            Fate::Throttled => self.refusals.take(3),
+            Fate::FirstsThrottled => self.refusals.take_firsts(),
+            Fate::AnswerLost => self.losses.take(1),
+            Fate::FirstAnswersLost => self.losses.take_firsts(),
             Fate::CutOff => self.network.cut(SUBJECT),
             Fate::CutShort => {
                 self.network.cut(SUBJECT);
@@ -313,10 +315,6 @@ impl Play {
     }
 }
 
-fn one_less(count: &AtomicU32) -> bool {
-    count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1)).is_ok()
-}
-
 fn options(network: &Network, name: Name, chroot: &str, seed: u64) -> ConnectOptions {
     network.options(name, chroot, seed).session_timeout(SESSION_TIMEOUT)
 }
@@ -327,6 +325,39 @@ fn farthest(network: &Network) -> Member {
         let leader = server.leader().expect("there is one");
         (0..3).map(Member).find(|it| *it != leader && server.tree(*it).is_some()).unwrap_or(leader)
     })
+}
+
+/// What becomes of some of the requests that come one after the other.
+#[derive(Default)]
+struct Toll {
+    /// So many of them.
+    next: AtomicU32,
+    /// The first one of each kind, besides those of these kinds.
+    firsts: Mutex<Option<Vec<OpCode>>>,
+}
+
+impl Toll {
+    fn take(&self, next: u32) {
+        self.next.store(next, Ordering::Relaxed);
+        *self.firsts.lock().expect("no panic") = None;
+    }
+
+    fn take_firsts(&self) {
+        *self.firsts.lock().expect("no panic") = Some(Vec::new());
+    }
+
+    /// Whether it takes this one.
+    fn takes(&self, op: OpCode) -> bool {
+        if let Some(seen) = &mut *self.firsts.lock().expect("no panic") {
+            let is_first = !seen.contains(&op);
+            if is_first {
+                seen.push(op);
+            }
+            return is_first;
+        }
+        let one_less = |next: u32| next.checked_sub(1);
+        self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
+    }
 }
 
 /// An observer that writes down what it is told.
