@@ -7,8 +7,9 @@
 //! documentation, and a change of them is for a reviewer to judge: `REWRITE=1 cargo test -p zk-tests --test all stages::`.
 //!
 //! A page for each [`Setting`], an option or another release, has what changes on all other pages with it: an empty one says
-//! that nothing does. Names of nodes and numbers of transactions are compared by their order only; where so much changes
-//! that requests would hide the rest, results only, and times to half a second.
+//! that nothing does. A run of the tests plays a [`Share`] of these, with `ZK_TESTS=whole` all. Names of nodes and numbers of
+//! transactions are compared by their order only; where so much changes that requests would hide the rest, results only, and
+//! times to half a second.
 //!
 //! Client, recipes and the in-process server are the real ones, time is simulated.
 
@@ -28,10 +29,11 @@ mod waits;
 use std::{fs, path::PathBuf, pin::Pin, sync::OnceLock};
 
 use zk_locks::{ForeignNodes, Layout};
+use zk_tests::share::Share;
 
 use self::{
     fate::Fate,
-    page::differences,
+    page::{differences, only},
     plain::{Detail, plain},
     play::Play,
     setting::{Recipe, Setting, settings},
@@ -47,7 +49,8 @@ macro_rules! pages {
         $(#[test]
         fn $name() {
             let name = stringify!($name);
-            compare(name, &sections(name, Setting::Default, |play| Box::pin($act(play))).concat());
+            let played = sections(name, Setting::Default, |play| Box::pin($act(play)));
+            compare(name, &played.concat(), |_| true);
         })*
     };
 }
@@ -162,30 +165,39 @@ fn sections(name: &str, setting: Setting, act: Act) -> Vec<String> {
     Fate::ALL.iter().map(|fate| play::perform(name, setting, *fate, act)).collect()
 }
 
-/// A page of what a setting changes on all others.
+/// A page of what a setting changes on all others, or on those of a share.
 fn compare_settings(name: &str, setting: Setting, detail: Detail) {
-    let mut page = String::new();
+    let mut share = if rewrites() { Share::Whole } else { Share::of(name) };
+    let (mut page, mut played) = (String::new(), Vec::new());
     for ((of, act), default) in PAGES.iter().zip(DEFAULTS.iter()) {
+        if !share.takes_next() {
+            continue;
+        }
+        played.push(*of);
         let default = default.get_or_init(|| sections(of, Setting::Default, *act));
         for (without, with) in default.iter().zip(&sections(of, setting, *act)) {
             let [without, with] = [without, with].map(|section| plain(section, detail));
             page.push_str(&differences(&without, &with));
         }
     }
-    compare(name, &page);
+    compare(name, &page, |of| played.contains(&of));
 }
 
-/// Compares what was said with the page.
-fn compare(name: &str, page: &str) {
+/// Compares what was said with those sections of the page that are of something that was played.
+fn compare(name: &str, page: &str, is_played: impl Fn(&str) -> bool) {
     let path = folder().join(format!("{name}.txt"));
-    if std::env::var_os("REWRITE").is_some() {
+    if rewrites() {
         fs::write(&path, page).expect("it can be written");
         return;
     }
     let expected = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let differences = differences(&expected, page);
+    let differences = differences(&only(&expected, is_played), page);
     assert!(
         differences.is_empty(),
         "not what tests/stages/tables/{name}.txt says (- said, + done):\n\n{differences}"
     );
+}
+
+fn rewrites() -> bool {
+    std::env::var_os("REWRITE").is_some()
 }

@@ -151,6 +151,15 @@ pub(crate) fn differences(expected: &str, actual: &str) -> String {
 /// Lines in a row that are gone, of which all are told.
 const TOLD_MAX: usize = 4;
 
+/// The sections of a page that are of something: titles have its name in front of a colon.
+pub(crate) fn only(page: &str, is_of: impl Fn(&str) -> bool) -> String {
+    let name = |title: &str| title.trim_start_matches("# ").split(':').next().map(str::to_owned);
+    let wanted = sections(page).into_iter().filter(|section| {
+        section.first().and_then(|title| name(title)).is_some_and(|name| is_of(&name))
+    });
+    wanted.flatten().flat_map(|line| [line, "\n"]).collect()
+}
+
 /// The parts of a page, each with its title in front.
 fn sections(page: &str) -> Vec<Vec<&str>> {
     let mut sections: Vec<Vec<&str>> = Vec::new();
