@@ -2,7 +2,7 @@
 //! deleted in their place.
 
 use zk_client::{Client, CreateMode};
-use zk_locks::{AcquireError, Builder, Layout, Lock, Lost, MultiLock, RwLock};
+use zk_locks::{AcquireError, Builder, Guard, Layout, Lock, Lost, MultiLock, RwLock};
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::patience::within;
@@ -22,12 +22,23 @@ fn bare(zk: &Client) -> Builder<Lock> {
     Lock::builder(zk, "/lock").layout(Layout::Bare)
 }
 
+type Recipe = fn(&Client) -> Builder<Lock>;
+
 /// Both ways to have no id.
-pub(crate) const BOTH: [fn(&Client) -> Builder<Lock>; 2] = [named, bare];
+pub(crate) const BOTH: [Recipe; 2] = [named, bare];
 
 pub(crate) async fn names(zk: &Client) -> Vec<String> {
     zk.sync("/lock").await.unwrap();
     zk.children("/lock").await.unwrap().0
+}
+
+/// Deletes a contender's node and the path, and has another contender take the lock: by a node of the same name.
+pub(crate) async fn replaced(node: &str, other: &Client, builder: Recipe) -> Guard {
+    other.delete(node).await.unwrap();
+    other.delete("/lock").await.unwrap();
+    let theirs = within(builder(other).build().acquire()).await.unwrap();
+    assert_eq!(theirs.path(), node);
+    theirs
 }
 
 /// The first holds the lock, the second and the third ask for it at once, all in one session, and the connection is lost
@@ -101,10 +112,7 @@ async fn release_spares_other_node_of_same_number() {
         let (server, zk) = stage().await;
         let other = Client::connect(&server.connect_string()).await.unwrap();
         let lost = within(builder(&zk).build().acquire()).await.unwrap();
-        other.delete(lost.path()).await.unwrap();
-        other.delete("/lock").await.unwrap();
-        let theirs = within(builder(&other).build().acquire()).await.unwrap();
-        assert_eq!(theirs.path(), lost.path());
+        let theirs = replaced(lost.path(), &other, builder).await;
         within(lost.release()).await.unwrap();
         assert_eq!(within(theirs.check()).await, Ok(()));
         let waiting = within(builder(&zk).build().try_acquire()).await.unwrap();

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use zk_client::{Client, WriteError};
-use zk_locks::{AcquireError, Builder, Guard, Layout, Lock, Lost, MultiLock, RwLock, Ticket};
+use zk_locks::{AcquireError, Guard, Layout, Lock, Lost, MultiLock, RwLock, Ticket};
 use zk_proto::OpCode;
 use zk_testkit::{
     proxy::{Frame, Match},
@@ -16,21 +16,10 @@ use zk_tests::{
     paused,
 };
 
-use crate::coexistence::nameless::{BOTH, names, stage};
+use crate::coexistence::nameless::{BOTH, names, replaced, stage};
 
 /// A test that has to wait for this does not get anything.
 const LONG: Duration = Duration::from_secs(3600);
-
-type Recipe = fn(&Client) -> Builder<Lock>;
-
-/// Deletes a contender's node and the path, and has another contender take the lock: by a node of the same name.
-async fn replaced(node: &str, other: &Client, builder: Recipe) -> Guard {
-    other.delete(node).await.unwrap();
-    other.delete("/lock").await.unwrap();
-    let theirs = within(builder(other).build().acquire()).await.unwrap();
-    assert_eq!(theirs.path(), node);
-    theirs
-}
 
 /// A server would check the name, and write under the lock of another.
 #[tokio::test]

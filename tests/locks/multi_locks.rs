@@ -8,16 +8,12 @@ use zk_locks::{
     Status,
 };
 use zk_proto::OpCode;
-use zk_testkit::{
-    proxy::{Match, Proxy},
-    server::Config,
-};
-use zk_tests::{
-    network::{Network, pass},
-    paused, test_with,
-};
+use zk_testkit::proxy::{Match, Proxy};
+use zk_tests::{network::pass, test_with};
 
-use crate::locks::support::{Setup, emptied, joined, on_each_release, ops, within};
+use crate::locks::support::{
+    Setup, client_on, emptied, in_virtual_time, joined, on_each_release, ops, within,
+};
 
 /// Scenario 51.
 #[test_with(on_each_release)]
@@ -283,13 +279,9 @@ async fn each_lock_keeps_its_own_settings(setup: Setup) {
 #[test]
 fn lock_that_was_free_is_looked_at_again_before_the_grant() {
     for of_one_client in [true, false] {
-        paused::runtime().block_on(async {
-            let network = Network::new(Config::default());
-            let connect = async |name, seed| {
-                network.options(name, "", seed).connect().await.expect("a session")
-            };
-            let (zk, second) = (connect("subject", 1).await, connect("subject", 2).await);
-            let other = connect("other", 3).await;
+        in_virtual_time(async |network| {
+            let (zk, second) = (client_on(&network, "one").await, client_on(&network, "two").await);
+            let other = client_on(&network, "other").await;
             for path in ["/a", "/b"] {
                 other.create(path, b"").await.unwrap();
             }

@@ -64,8 +64,8 @@ impl Fate {
             Self::FirstsThrottled => {
                 "the server refuses the first request of each kind because of load"
             }
-            Self::FirstAnswersLost => "the first answer of each kind is lost with the connection",
             Self::AnswerLost => "the next answer is lost with the connection",
+            Self::FirstAnswersLost => "the first answer of each kind is lost with the connection",
             Self::CutOff => "no server can be reached",
             Self::CutShort => "a connection is lost, and things change before the next one",
             Self::CutOffForLong => "no server can be reached for 13 s",

@@ -24,18 +24,21 @@ mod play;
 mod queues;
 mod requests;
 mod setting;
+mod toll;
 mod waits;
 
-use std::{fs, path::PathBuf, pin::Pin, sync::OnceLock};
+use std::{fs, path::PathBuf, pin::Pin, sync::OnceLock, time::Duration};
 
+use zk_client::{CallOptions, Lease};
 use zk_locks::{ForeignNodes, Layout};
+use zk_testkit::real::Release;
 use zk_tests::share::Share;
 
 use self::{
     fate::Fate,
     page::{differences, only},
     plain::{Detail, plain},
-    play::Play,
+    play::{BRIEF, Play},
     setting::{Recipe, Setting, settings},
 };
 
@@ -48,9 +51,7 @@ macro_rules! pages {
 
         $(#[test]
         fn $name() {
-            let name = stringify!($name);
-            let played = sections(name, Setting::Default, |play| Box::pin($act(play)));
-            compare(name, &played.concat(), |_| true);
+            compare(stringify!($name), &default(stringify!($name)).concat(), |_| true);
         })*
     };
 }
@@ -100,13 +101,13 @@ pages! {
 settings! {
     compare_settings;
     All {
-        retry_throttled: setting::RETRY_THROTTLED;
-        request_timeout: setting::REQUEST_TIMEOUT;
-        reply_len_max: setting::REPLY_LEN_MAX;
-        watch_items_max: setting::WATCH_ITEMS_MAX;
-        lease_margin: setting::LEASE_MARGIN;
-        read_only: setting::READ_ONLY;
-        connect_timeout: setting::CONNECT_TIMEOUT;
+        retry_throttled: Setting::Client(|client| client.with(CallOptions::new().retry_throttled()));
+        request_timeout: Setting::Session(|options| options.request_timeout(3 * BRIEF));
+        reply_len_max: Setting::Session(|options| options.reply_len_max(250));
+        watch_items_max: Setting::Session(|options| options.watch_items_max(1));
+        lease_margin: Setting::Session(|options| options.lease_margin(Duration::from_millis(500)));
+        read_only: Setting::Session(|options| options.read_only(true));
+        connect_timeout: Setting::Session(|options| options.connect_timeout(BRIEF / 4));
         layout_go: Setting::Layout(Layout::Go);
         ignore_foreign_nodes: Setting::Recipe(Recipe::ForeignNodes(ForeignNodes::Ignore));
         look_ahead: Setting::Recipe(Recipe::LookAhead);
@@ -117,17 +118,17 @@ settings! {
     }
     Results {
         chroot: Setting::Chroot;
-        release_3_4: setting::V3_4;
-        release_3_5: setting::V3_5;
-        release_3_6: setting::V3_6;
-        release_3_7: setting::V3_7;
-        release_3_8: setting::V3_8;
+        release_3_4: Setting::Release(Release::V3_4);
+        release_3_5: Setting::Release(Release::V3_5);
+        release_3_6: Setting::Release(Release::V3_6);
+        release_3_7: Setting::Release(Release::V3_7);
+        release_3_8: Setting::Release(Release::V3_8);
         follower: Setting::Follower;
-        fail_fast: setting::FAIL_FAST;
-        call_timeout: setting::CALL_TIMEOUT;
-        requests_max: setting::REQUESTS_MAX;
-        request_bytes_max: setting::REQUEST_BYTES_MAX;
-        lease_of_connection: setting::LEASE_OF_CONNECTION;
+        fail_fast: Setting::Client(|client| client.with(CallOptions::new().fail_fast()));
+        call_timeout: Setting::Client(|client| client.with(CallOptions::new().timeout(BRIEF)));
+        requests_max: Setting::Session(|options| options.requests_max(1));
+        request_bytes_max: Setting::Session(|options| options.request_bytes_max(200));
+        lease_of_connection: Setting::Session(|options| options.lease(Lease::Connection));
         layout_kazoo: Setting::Layout(Layout::Kazoo);
         layout_recipe: Setting::Layout(Layout::Recipe);
         layout_host_type: Setting::Layout(Layout::HostType);
@@ -157,8 +158,13 @@ fn folder() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "stages", "tables"].iter().collect()
 }
 
-/// What each page has in the default setting, played once.
-static DEFAULTS: [OnceLock<Vec<String>>; PAGES.len()] = [const { OnceLock::new() }; PAGES.len()];
+/// A page in the default setting, played once.
+fn default(name: &str) -> &'static [String] {
+    static PLAYED: [OnceLock<Vec<String>>; PAGES.len()] = [const { OnceLock::new() }; PAGES.len()];
+    let of_it = PAGES.iter().zip(&PLAYED).find(|((page, _), _)| *page == name);
+    let ((_, act), played) = of_it.expect("it is a page");
+    played.get_or_init(|| sections(name, Setting::Default, *act))
+}
 
 /// A page: something is played with every fate.
 fn sections(name: &str, setting: Setting, act: Act) -> Vec<String> {
@@ -169,13 +175,12 @@ fn sections(name: &str, setting: Setting, act: Act) -> Vec<String> {
 fn compare_settings(name: &str, setting: Setting, detail: Detail) {
     let mut share = if rewrites() { Share::Whole } else { Share::of(name) };
     let (mut page, mut played) = (String::new(), Vec::new());
-    for ((of, act), default) in PAGES.iter().zip(DEFAULTS.iter()) {
+    for (of, act) in PAGES {
         if !share.takes_next() {
             continue;
         }
         played.push(*of);
-        let default = default.get_or_init(|| sections(of, Setting::Default, *act));
-        for (without, with) in default.iter().zip(&sections(of, setting, *act)) {
+        for (without, with) in default(of).iter().zip(&sections(of, setting, *act)) {
             let [without, with] = [without, with].map(|section| plain(section, detail));
             page.push_str(&differences(&without, &with));
         }

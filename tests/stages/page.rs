@@ -9,6 +9,9 @@ use tokio::time::Instant;
 use zk_client::OpCode;
 use zk_tests::transcript::Versions;
 
+/// Lines in a row that are gone, of which all are told.
+const GONE_MAX: usize = 4;
+
 /// What is written while something is played. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Page(Arc<Mutex<Written>>);
@@ -131,32 +134,32 @@ pub(crate) fn differences(expected: &str, actual: &str) -> String {
         }
         let title = said.first().or_else(|| done.first()).copied().unwrap_or_default();
         writeln!(text, "{title}").expect("text can be added to");
-        let changes = Versions::new(said, done).changes();
-        let lines: Vec<_> = changes.lines().collect();
-        for run in lines.chunk_by(|a, b| a.starts_with('-') && b.starts_with('-')) {
-            // What is no longer there is on the other page.
-            let told = if run.len() > TOLD_MAX { TOLD_MAX - 1 } else { run.len() };
-            for line in &run[..told] {
-                writeln!(text, "{line}").expect("text can be added to");
-            }
-            if told < run.len() {
-                writeln!(text, "- and {} lines more", run.len() - told)
-                    .expect("text can be added to");
-            }
+        text.push_str(&in_brief(&Versions::new(said, done).changes()));
+    }
+    text
+}
+
+/// Without most of what is no longer there, and stands on the other page.
+fn in_brief(changes: &str) -> String {
+    let lines: Vec<_> = changes.lines().collect();
+    let mut text = String::new();
+    for run in lines.chunk_by(|a, b| a.starts_with('-') && b.starts_with('-')) {
+        let told = if run.len() > GONE_MAX { GONE_MAX - 1 } else { run.len() };
+        text.extend(run[..told].iter().flat_map(|line| [line, "\n"]));
+        if told < run.len() {
+            writeln!(text, "- and {} lines more", run.len() - told).expect("text can be added to");
         }
     }
     text
 }
 
-/// Lines in a row that are gone, of which all are told.
-const TOLD_MAX: usize = 4;
-
 /// The sections of a page that are of something: titles have its name in front of a colon.
 pub(crate) fn only(page: &str, is_of: impl Fn(&str) -> bool) -> String {
-    let name = |title: &str| title.trim_start_matches("# ").split(':').next().map(str::to_owned);
-    let wanted = sections(page).into_iter().filter(|section| {
-        section.first().and_then(|title| name(title)).is_some_and(|name| is_of(&name))
-    });
+    let is_wanted = |section: &Vec<&str>| {
+        let title = section[0].trim_start_matches("# ");
+        title.split_once(':').is_some_and(|(name, _)| is_of(name))
+    };
+    let wanted = sections(page).into_iter().filter(is_wanted);
     wanted.flatten().flat_map(|line| [line, "\n"]).collect()
 }
 

@@ -1,14 +1,6 @@
 //! The participants, and how calls are written down.
 
-use std::{
-    fmt::Debug,
-    future::IntoFuture,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Duration,
-};
+use std::{fmt::Debug, future::IntoFuture, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, timeout};
 use zk_client::{Acl, AclList, Client, ConnectOptions, OpCode, Session, SessionId};
@@ -24,6 +16,7 @@ use crate::stages::{
     fate::{Fate, Moment},
     page::Page,
     setting::Setting,
+    toll::Toll,
 };
 
 /// Whose calls are written down.
@@ -325,39 +318,6 @@ fn farthest(network: &Network) -> Member {
         let leader = server.leader().expect("there is one");
         (0..3).map(Member).find(|it| *it != leader && server.tree(*it).is_some()).unwrap_or(leader)
     })
-}
-
-/// What becomes of some of the requests that come one after the other.
-#[derive(Default)]
-struct Toll {
-    /// So many of them.
-    next: AtomicU32,
-    /// The first one of each kind, besides those of these kinds.
-    firsts: Mutex<Option<Vec<OpCode>>>,
-}
-
-impl Toll {
-    fn take(&self, next: u32) {
-        self.next.store(next, Ordering::Relaxed);
-        *self.firsts.lock().expect("no panic") = None;
-    }
-
-    fn take_firsts(&self) {
-        *self.firsts.lock().expect("no panic") = Some(Vec::new());
-    }
-
-    /// Whether it takes this one.
-    fn takes(&self, op: OpCode) -> bool {
-        if let Some(seen) = &mut *self.firsts.lock().expect("no panic") {
-            let is_first = !seen.contains(&op);
-            if is_first {
-                seen.push(op);
-            }
-            return is_first;
-        }
-        let one_less = |next: u32| next.checked_sub(1);
-        self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
-    }
 }
 
 /// An observer that writes down what it is told.

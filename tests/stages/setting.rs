@@ -1,8 +1,6 @@
 //! What is not as it is by default: options of the session and of the recipes, other releases.
 
-use std::time::Duration;
-
-use zk_client::{CallOptions, Client, ConnectOptions, Lease};
+use zk_client::{Client, ConnectOptions};
 use zk_locks::{Builder, ForeignNodes, Layout};
 use zk_testkit::{real::Release, server::Config};
 
@@ -105,31 +103,3 @@ impl Setting {
         }
     }
 }
-
-pub(crate) const V3_4: Setting = Setting::Release(Release::V3_4);
-pub(crate) const V3_5: Setting = Setting::Release(Release::V3_5);
-pub(crate) const V3_6: Setting = Setting::Release(Release::V3_6);
-pub(crate) const V3_7: Setting = Setting::Release(Release::V3_7);
-pub(crate) const V3_8: Setting = Setting::Release(Release::V3_8);
-
-pub(crate) const FAIL_FAST: Setting =
-    Setting::Client(|client| client.with(CallOptions::new().fail_fast()));
-pub(crate) const CALL_TIMEOUT: Setting =
-    Setting::Client(|client| client.with(CallOptions::new().timeout(BRIEF)));
-pub(crate) const RETRY_THROTTLED: Setting =
-    Setting::Client(|client| client.with(CallOptions::new().retry_throttled()));
-
-pub(crate) const REQUEST_TIMEOUT: Setting =
-    Setting::Session(|options| options.request_timeout(3 * BRIEF));
-pub(crate) const REQUESTS_MAX: Setting = Setting::Session(|options| options.requests_max(1));
-pub(crate) const REQUEST_BYTES_MAX: Setting =
-    Setting::Session(|options| options.request_bytes_max(200));
-pub(crate) const REPLY_LEN_MAX: Setting = Setting::Session(|options| options.reply_len_max(250));
-pub(crate) const WATCH_ITEMS_MAX: Setting = Setting::Session(|options| options.watch_items_max(1));
-pub(crate) const LEASE_OF_CONNECTION: Setting =
-    Setting::Session(|options| options.lease(Lease::Connection));
-pub(crate) const LEASE_MARGIN: Setting =
-    Setting::Session(|options| options.lease_margin(Duration::from_millis(500)));
-pub(crate) const READ_ONLY: Setting = Setting::Session(|options| options.read_only(true));
-pub(crate) const CONNECT_TIMEOUT: Setting =
-    Setting::Session(|options| options.connect_timeout(BRIEF / 4));

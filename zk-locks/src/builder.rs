@@ -261,7 +261,8 @@ impl<R> Builder<R> {
     ///
     /// Applies to what a guard holds; a [`SimpleLock`](crate::SimpleLock), a [`Group`](crate::Group), a
     /// [`DoubleBarrier`](crate::DoubleBarrier) and a [`DurableLock`](crate::DurableLock) have no such limit, nor a
-    /// [`max_hold`](Builder::max_hold). A [`CohortLock`](crate::CohortLock) counts for each of its holders. Costs a task for each guard, and one request for each lock that is taken away. Default: never.
+    /// [`max_hold`](Builder::max_hold). A [`CohortLock`](crate::CohortLock) counts for each of its holders. Costs a task for
+    /// each guard, and one request for each lock that is taken away. Default: never.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

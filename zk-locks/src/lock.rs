@@ -107,8 +107,8 @@ impl Lock {
     /// an id in front. After a lost reply a node is found again by the id in its data, and by its session. A release
     /// costs one more read than that of another lock, as does a grant that goes by a listing: if the node and the path
     /// were deleted, another node may have its name by then. For the same reason a guard refuses
-    /// [transactions](Guard::transaction). The locks share one sequence, which ends sooner, and every listing shows the nodes of all of them;
-    /// a path for each lock is better.
+    /// [transactions](Guard::transaction). The locks share one sequence, which ends sooner, and every listing shows the nodes
+    /// of all of them; a path for each lock is better.
     ///
     /// Each acquire refuses a name that is empty, or contains a slash or `_lock_`.
     ///

@@ -7,6 +7,7 @@ use zk_testkit::server::Config;
 use zk_tests::{
     network::{Name, Network, pass},
     paused,
+    share::hash,
 };
 
 /// Of every session.
@@ -26,6 +27,6 @@ pub(crate) fn in_virtual_time(test: impl AsyncFn(Network)) {
 
 /// A client with a session of its own, whose lease ends long before that.
 pub(crate) async fn client_on(network: &Network, name: Name) -> Client {
-    let options = network.options(name, "", 1).session_timeout(SESSION_TIMEOUT);
+    let options = network.options(name, "", hash(name)).session_timeout(SESSION_TIMEOUT);
     options.lease_margin(SESSION_TIMEOUT / 2).connect().await.unwrap()
 }
