@@ -15,6 +15,5 @@ mod readme;
 mod security;
 mod session;
 mod sim;
-mod soak;
 mod stages;
 mod tidy;

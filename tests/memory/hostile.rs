@@ -1,7 +1,7 @@
 //! What a server can make a client take in: no more than the limits say, whatever it sends; and the next server is
 //! asked.
 
-use std::{net::Ipv4Addr, pin::pin, sync::Mutex, task::Poll, time::Duration};
+use std::{net::Ipv4Addr, pin::pin, sync::Mutex, task::Poll, thread, time::Duration};
 
 use allocation_counter::measure;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -241,28 +241,33 @@ enum Whereabouts {
 #[test]
 fn hostile_reply_uses_bounded_memory() {
     use Whereabouts::{Left, Stayed};
-    let scene = Scene::new();
-    let options = scene.options();
-    for (what, bytes, outcome, whereabouts) in nonsense() {
-        let rule = scene.proxy.on(Match::reply(OpCode::GET_DATA).once()).forge(bytes);
-        let accepted = scene.proxy.accepted();
-        frugally(what, BYTES_MAX, async || {
-            let zk = options.clone().connect().await.unwrap();
-            // Of all kinds that an event could be for.
-            let (_, _watch) = zk.exists("/zookeeper").watch().await.unwrap();
-            match (outcome, zk.get("/").await) {
-                (Outcome::Answered, Ok(_)) => {}
-                (Outcome::Fails(is_right), Err(error)) if is_right(&error) => {}
-                (outcome, got) => panic!("{what}: {got:?} is not {outcome:?}"),
-            }
-            assert_eq!(rule.times_fired(), 1, "{what}");
-            zk.get("/").await.unwrap();
-            let connections = zk.session().epoch();
-            assert_eq!(if connections == 1 { Stayed } else { Left }, whereabouts, "{what}");
-            zk.close().await.unwrap();
-        });
-        assert_eq!(scene.proxy.accepted(), accepted + 1, "{what}: the same server was asked again");
-    }
+    // A thread for each, as clients wait before they ask the next server.
+    thread::scope(|threads| {
+        for (what, bytes, outcome, whereabouts) in nonsense() {
+            threads.spawn(move || {
+                let scene = Scene::new();
+                let options = scene.options();
+                let rule = scene.proxy.on(Match::reply(OpCode::GET_DATA).once()).forge(bytes);
+                frugally(what, BYTES_MAX, async || {
+                    let zk = options.connect().await.unwrap();
+                    // Of all kinds that an event could be for.
+                    let (_, _watch) = zk.exists("/zookeeper").watch().await.unwrap();
+                    match (outcome, zk.get("/").await) {
+                        (Outcome::Answered, Ok(_)) => {}
+                        (Outcome::Fails(is_right), Err(error)) if is_right(&error) => {}
+                        (outcome, got) => panic!("{what}: {got:?} is not {outcome:?}"),
+                    }
+                    assert_eq!(rule.times_fired(), 1, "{what}");
+                    zk.get("/").await.unwrap();
+                    let connections = zk.session().epoch();
+                    let found = if connections == 1 { Stayed } else { Left };
+                    assert_eq!(found, whereabouts, "{what}");
+                    zk.close().await.unwrap();
+                });
+                assert_eq!(scene.proxy.accepted(), 1, "{what}: the same server was asked again");
+            });
+        }
+    });
 }
 
 #[test]
@@ -320,17 +325,21 @@ fn no_greetings() -> Vec<(&'static str, Bytes)> {
 
 #[test]
 fn hostile_handshake_uses_bounded_memory() {
-    let scene = Scene::new();
-    let options = scene.options();
-    for (what, bytes) in no_greetings() {
-        let rule = scene.proxy.on(Match::connect_response()).forge(bytes);
-        frugally(what, BYTES_MAX, async || {
-            let zk = options.clone().connect().await.unwrap();
-            assert_eq!(rule.times_fired(), 1, "{what}");
-            zk.get("/").await.unwrap();
-            zk.close().await.unwrap();
-        });
-    }
+    thread::scope(|threads| {
+        for (what, bytes) in no_greetings() {
+            threads.spawn(move || {
+                let scene = Scene::new();
+                let options = scene.options();
+                let rule = scene.proxy.on(Match::connect_response()).forge(bytes);
+                frugally(what, BYTES_MAX, async || {
+                    let zk = options.connect().await.unwrap();
+                    assert_eq!(rule.times_fired(), 1, "{what}");
+                    zk.get("/").await.unwrap();
+                    zk.close().await.unwrap();
+                });
+            });
+        }
+    });
 }
 
 /// What the caller has asked for is the caller's: beside the frame there are its names, of which each takes up a

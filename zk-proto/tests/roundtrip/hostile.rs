@@ -83,7 +83,7 @@ fn attempt_all(content: &Bytes, trials: &[Trial]) -> Result<(), TestCaseError> {
 #[test]
 fn random_bytes_decode_within_bounds() {
     let trials = trials();
-    check("random bytes", vec(any::<u8>(), 0..256), 256, |bytes| {
+    check("random bytes", vec(any::<u8>(), 0..256), 256, move |bytes| {
         attempt_all(&bytes.into(), &trials)
     });
 }
@@ -93,13 +93,15 @@ fn random_bytes_decode_within_bounds() {
 fn count_like_bytes_decode_within_bounds() {
     let trials = trials();
     let bytes = prop_oneof![6 => Just(0_u8), 2 => 0..16_u8, 1 => Just(0xFF), 1 => any::<u8>()];
-    check("small counts", vec(bytes, 0..256), 256, |bytes| attempt_all(&bytes.into(), &trials));
+    check("small counts", vec(bytes, 0..256), 256, move |bytes| {
+        attempt_all(&bytes.into(), &trials)
+    });
 }
 
 #[test]
 fn damaged_frames_decode_within_bounds() {
     let trials = trials();
-    check("damaged frames", malformed(any::<Frame>()), 512, |broken| {
+    check("damaged frames", malformed(any::<Frame>()), 512, move |broken| {
         let content = broken.frame.content();
         let _ = broken.frame.kind.check(&content);
         attempt_all(&content, &trials)

@@ -4,12 +4,17 @@
 mod hostile;
 mod records;
 
-use std::{any::type_name, collections::BTreeSet};
+use std::{
+    any::type_name,
+    collections::BTreeSet,
+    fmt::{self, Debug, Formatter},
+    rc::Rc,
+};
 
 use bytes::{Bytes, BytesMut};
 use proptest::{
     prelude::*,
-    test_runner::{FileFailurePersistence, TestRunner},
+    test_runner::{FileFailurePersistence, TestCaseResult, TestRunner},
 };
 use zk_proto::{
     OpCode, Request, Stat, dispatch,
@@ -33,21 +38,51 @@ fn runner(cases: u32) -> TestRunner {
     })
 }
 
+/// A value, and what has to hold of it.
+struct Case<V, T> {
+    value: V,
+    test: Rc<T>,
+}
+
+impl<V: Debug, T> Debug for Case<V, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+trait Try: Debug {
+    fn attempt(self: Box<Self>) -> TestCaseResult;
+}
+
+impl<V: Debug, T: Fn(V) -> TestCaseResult> Try for Case<V, T> {
+    fn attempt(self: Box<Self>) -> TestCaseResult {
+        (self.test)(self.value)
+    }
+}
+
 #[track_caller]
-fn check<S: Strategy>(
+fn check<S: Strategy<Value: 'static> + 'static>(
     subject: &str,
     strategy: S,
     cases: u32,
-    test: impl Fn(S::Value) -> Result<(), TestCaseError>,
+    test: impl Fn(S::Value) -> TestCaseResult + 'static,
 ) {
-    if let Err(error) = runner(cases).run(&strategy, test) {
+    let test = Rc::new(test);
+    let case = move |value| -> Box<dyn Try> { Box::new(Case { value, test: Rc::clone(&test) }) };
+    check_all(subject, &strategy.prop_map(case).boxed(), cases);
+}
+
+/// Compiled once, where a runner for each record and each test would take most of the time.
+#[track_caller]
+fn check_all(subject: &str, strategy: &BoxedStrategy<Box<dyn Try>>, cases: u32) {
+    if let Err(error) = runner(cases).run(strategy, |case| case.attempt()) {
         panic!("{subject}: {error}");
     }
 }
 
 #[test]
 fn every_record_decodes_to_what_was_encoded() {
-    fn round_trip<O: Arbitrary + AsRecord>() {
+    fn round_trip<O: Arbitrary + AsRecord + 'static>() {
         check(type_name::<O>(), any::<O>(), 256, |value| {
             let bytes = value.encoded();
             prop_assert_eq!(value.as_record().encoded_len(), bytes.len(), "told beforehand");
@@ -116,7 +151,7 @@ fn truncated_record_names_the_field() {
 
 #[test]
 fn truncated_record_is_never_accepted() {
-    fn cut<O: Arbitrary + AsRecord>() {
+    fn cut<O: Arbitrary + AsRecord + 'static>() {
         check(type_name::<O>(), any::<O>(), 64, |value| {
             let bytes = value.encoded();
             for len in 0..bytes.len() {
@@ -202,13 +237,13 @@ fn messages_decode_as_their_operation() {
         let Some((requests, responses)) = request(op).zip(response(op)) else {
             continue;
         };
-        check(op.name().unwrap_or_default(), requests, 64, |request| {
+        check(op.name().unwrap_or_default(), requests, 64, move |request| {
             prop_assert_eq!(request.op(), op);
             let frame = request.frame(zk_proto::Xid(1));
             prop_assert_eq!(frame.kind, FrameKind::Request(op));
             Ok(frame.kind.check(&frame.content())?)
         });
-        check(op.name().unwrap_or_default(), responses, 64, |body| {
+        check(op.name().unwrap_or_default(), responses, 64, move |body| {
             let header = zk_proto::frame::ReplyHeader {
                 xid: zk_proto::Xid(1),
                 zxid: zk_proto::Zxid(1),
