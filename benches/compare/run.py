@@ -6,8 +6,8 @@
 Builds what it needs, starts a server for each setting, and runs every client's program in turn, round after round, so
 that whatever else the machine does hits all of them: the client pinned to one core, the server to another. Figures are
 medians of the rounds, ratios are of medians, and the spread is between the smallest and the largest of the rounds.
-What cannot be built or run is listed with the reason. What was measured last of each row is kept in target/rows: a run
-may be of some rows (`--only`) and write the page of all.
+What cannot be built or run is listed with the reason. A run may be of some rows (`--only`): what was measured last of
+each is kept in target/rows, and what others have measured stands in docs/performance.csv, from where the page takes it.
 
     comparison/rows.py       what is measured
     comparison/clients.py    who is measured, and how each is built
@@ -89,9 +89,7 @@ def main():
         MISSING["codec and session alone"] = why
     everything = list(rows())
     records = kept.records(everything)
-    if missing := [row.title for row in everything if row.key not in records]:
-        MISSING[f"{len(missing)} rows"] = "not yet: " + "; ".join(missing)
-    text, table, plot = page(records, Results(everything, records, kept.calls_of_gets()))
+    text, table, plot = page(Results(everything, records, kept.calls_of_gets()))
     print(text)
     if plot:
         (BUILT / growth.PLOT).write_text(plot)

@@ -1,35 +1,90 @@
-"""What was measured, as data beside the page: each table's cells, one to a line."""
+"""What was measured, as data beside the page: each table's cells, one to a line. A run may be of some rows only: those of the
+others are taken from there, with when and of which commit they were measured."""
 
 import csv
 import io
 import re
 
-from comparison.clients import FLOORS
+from comparison import growth
+from comparison.clients import FLOORS, ROOT
 
 NAME = "performance.csv"
+AIMS = "What is aimed at"
+# A cell of ours in each row: when, of which commit, how, and on what it was measured.
+MEASURED = "measured"
 
 
-def parted(text):
-    """The page, with what matters of the tables, and all of the tables as data."""
+def parted(text, rows):
+    """The page, with what matters of the tables, and all of the tables as data. `rows`: the titles that there are."""
     head, *sections = re.split(r"^(?=## )", text, flags=re.M)
     titled = {section[3:].partition("\n")[0]: section for section in sections}
-    figures = [row for title, section in titled.items() for row in cells(title, section)]
-    growth = "".join(line for line in titled.get("Growth", "").splitlines(keepends=True) if not line.startswith("|"))
-    page = head + summary(figures) + missed(titled["What is aimed at"]) + growth + titled.get("Not measured", "")
+    figures = merged(before(), [row for title, section in titled.items() for row in cells(title, section)], rows)
+    measured = {row: value for row, _, figure, value in figures if figure == MEASURED and row in rows}
+    page = head.rstrip("\n") + "\n" + how(measured) + summary(figures) + missed(figures) + growth.section(figures)
+    page += titled.get("Not measured", "## Not measured\n\n") + lacking(measured, rows)
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(("row", "client", "figure", "value"))
     writer.writerows(figures)
-    return page.rstrip("\n") + "\n", lines.getvalue()
+    return page.rstrip("\n") + "\n", lines.getvalue(), growth.picture(figures)
 
 
-def missed(section):
+def before():
+    path = ROOT / "docs" / NAME
+    return [tuple(row) for row in csv.reader(path.open())][1:] if path.exists() else []
+
+
+def merged(old, new, rows):
+    """What is new in place of what was there of the same row, or of the same aim."""
+    def is_lacking(group):
+        return group[0][0] == AIMS and any(value == "not measured" for *_, figure, value in group if figure == "met")
+
+    old, new = grouped(old), grouped(new)
+    known = {key: group for key, group in old.items() if key not in new or is_lacking(new[key])}
+    sections = [AIMS, "Records", growth.TITLE, *rows]
+    place = {title: index for index, title in enumerate(sections)}
+    keys = [*old, *(key for key in new if key not in old)]
+    # What is in no section stands behind them; a row that there is no more is left out.
+    keys = [key for key in keys if key[0] in place or key in new or key[0] == "System calls for a get"]
+    keys.sort(key=lambda key: place.get(key[0], len(place)))
+    return [figure for key in keys for figure in known.get(key) or new[key]]
+
+
+def grouped(figures):
+    """By row; of what is aimed at, by aim; of what grows, by what does."""
+    groups = {}
+    for figure in figures:
+        title, what, name, value = figure
+        if title == AIMS and name == "aim":
+            aim = value
+        key = (title, what, aim) if title == AIMS else (title, what) if title == growth.TITLE else (title,)
+        groups.setdefault(key, []).append(figure)
+    return groups
+
+
+def how(measured):
+    """When, and of which commit, rows were measured: those of the same run together."""
+    counts = {}
+    for value in measured.values():
+        counts[value] = counts.get(value, 0) + 1
+    lines = [f"* {count} row{'s' * (count > 1)}: {value}" for value, count in sorted(counts.items(), reverse=True)]
+    return "\n".join([*lines, "", ""])
+
+
+def lacking(measured, rows):
+    missing = [row for row in rows if row not in measured]
+    return f"* {len(missing)} rows: not yet: {'; '.join(missing)}\n" if missing else "* no row is missing\n"
+
+
+def missed(figures):
     """The aims that are not reached."""
-    table = [line for line in section.splitlines() if line.startswith("|")]
-    header, rows = table[:2], table[2:]
-    met = [line for line in rows if "| yes |" in line]
-    text = f"{len(met)} of {len(rows)} aims are met; [{NAME}]({NAME}) has all. These are not:"
-    return "\n".join(["## Aims", "", text, "", *header, *(line for line in rows if line not in met), "", ""])
+    groups = {key: group for key, group in grouped(figures).items() if key[0] == AIMS}
+    aims = {key: {figure: value for _, _, figure, value in group} for key, group in groups.items()}
+    others = {key: aim for key, aim in aims.items() if aim["met"] != "yes"}
+    text = f"{len(aims) - len(others)} of {len(aims)} aims are met; [{NAME}]({NAME}) has all. These are not:"
+    names = ("aim", "measured", "met", "command")
+    table = (" | ".join(["", what, *(aim.get(name, "") for name in names), ""]).strip() for (_, what, _), aim in others.items())
+    return "\n".join(["## Aims", "", text, "", f"| what | {' | '.join(names)} |", "|---|---|---|---|---|", *table, "", ""])
 
 
 def cells(title, section):

@@ -3,6 +3,7 @@
 import statistics
 
 from comparison.clients import FLOORS
+from comparison.kept import how
 
 # Units as readers know them, and what only some workloads have.
 UNITS = {"ops_per_second": "ops/s", "p50_us": "µs", "p99_us": "µs", "seconds_to_all": "s until all are connected", "resident_kib_grown": "KiB"}
@@ -75,6 +76,7 @@ class Results:
     def __init__(self, rows, records, calls):
         self.rows = {row.key: row for row in rows if row.key in records}
         self.calls = calls
+        self.how = {key: how(records[key]) for key in self.rows}
         by_client = lambda name: {(key, client): it for key in self.rows for client, it in records[key][name].items()}
         self.reasons = by_client("reasons")
         self.figures = {(key, client): Figure(self.rows[key], by_style) for (key, client), by_style in by_client("reports").items()}
@@ -116,8 +118,7 @@ def tables(results):
         counted = results.of(row.key, "counted")
         names = [name for name in COUNTS if name != "allocations_per_op" or row.task[0] in PER_OPERATION]
         more += [f"{COUNTS[name]}: {number(value)}" for name in names if counted and (value := counted.median(name)) is not None]
-        if more:
-            lines += ["", "ours: " + "; ".join(more)]
+        lines += ["", "ours: " + "; ".join([*more, f"measured: {results.how[row.key]}"])]
     return lines
 
 

@@ -3,9 +3,10 @@
 from comparison.core import BENCH, nanoseconds
 from comparison.figures import number
 from comparison.plot import plot
-from comparison.rows import LINES, WATCHES
+from comparison.rows import LINES, WATCHES, spaced
 from comparison.targets import Target
 
+TITLE = "Growth"
 PLOT = "performance-growth.svg"
 # Memory is farther away when there is more of it: so many times more for one of the most than for one of the fewest.
 FARTHER = 2.0
@@ -52,15 +53,28 @@ def targets(results):
                      many <= most * few, command)
 
 
-def section(results):
-    """The lines of the page, and the plot beside it."""
+def table(results):
+    """What is known of this run."""
     found = [(what, costs) for what, costs, _ in series(results) if costs]
-    if not found:
-        return [], None
     counts = sorted({count for _, costs in found for count in costs})
-    lines = ["", "## Growth", "", "Nanoseconds for one, by how many there are: flat, if all together cost as many times more as there are more.", "",
-             f"![nanoseconds for one, by how many there are]({PLOT})", "",
-             "| one | " + " | ".join(f"{count:,}".replace(",", " ") for count in counts) + " |", "|---|" + "---|" * len(counts)]
+    if found:
+        yield from ("", f"## {TITLE}", "", "| one | " + " | ".join(map(spaced, counts)) + " |", "|---|" + "---|" * len(counts))
     for what, costs in found:
-        lines.append(f"| {what} | " + " | ".join(number(costs.get(count)) for count in counts) + " |")
-    return lines, plot(found, "how many there are", "nanoseconds for one")
+        yield f"| {what} | " + " | ".join(number(costs.get(count)) for count in counts) + " |"
+
+
+def section(figures):
+    """The lines of the page, if anything is known, of this run or of earlier ones."""
+    if not any(title == TITLE for title, *_ in figures):
+        return ""
+    return "\n".join([f"## {TITLE}", "", "Nanoseconds for one, by how many there are: flat, if all together cost as many times more as there are more.", "",
+                      f"![nanoseconds for one, by how many there are]({PLOT})", "", ""])
+
+
+def picture(figures):
+    costs = {}
+    for title, what, count, value in figures:
+        if title == TITLE:
+            amount = float(value.removesuffix(" k").replace(" ", "")) * (1000 if value.endswith(" k") else 1)
+            costs.setdefault(what, {})[int(count.replace(" ", ""))] = amount
+    return plot(list(costs.items()), "how many there are", "nanoseconds for one") if costs else None

@@ -2,8 +2,16 @@
 
 import datetime
 import json
+import os
+import platform
+from pathlib import Path
 
 from comparison.clients import ALL, BUILT, VERSIONS
+
+
+# With more cores than this in use by others before the first run, operations per second and the 99th percentile are the
+# scheduler's. What holds then: processor's time for each operation, medians of times, memory, system calls.
+BUSY = 0.25
 
 
 class Kept:
@@ -15,7 +23,7 @@ class Kept:
 
     def keep(self, row, by_client, reasons, options):
         write(self.place / row.key, {
-            "date": str(datetime.date.today()), "commit": VERSIONS["ours"], "busy": options.busy,
+            "date": str(datetime.date.today()), "commit": VERSIONS["ours"], "machine": machine(), "busy": options.busy,
             "rounds": f"{options.runs} interleaved runs of {options.seconds} s each",
             "reports": {name: by_style for (key, name), by_style in by_client.items() if key == row.key},
             "reasons": {name: why for (key, name), why in reasons.items() if key == row.key},
@@ -34,9 +42,15 @@ class Kept:
         return {(name, count): value for name, count, value in calls}
 
 
-def each(records, name):
-    """What rows were measured with: each value once."""
-    return sorted({record[name] for record in records.values() if name in record})
+def how(record):
+    """When a row was measured, of which commit, how, and on what."""
+    busy = [f"while others used {record['busy']:.2f} cores"] if record["busy"] > BUSY else []
+    return ", ".join((record["date"], record["commit"], "medians of " + record["rounds"], record["machine"], *busy))
+
+
+def machine():
+    models = (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
+    return f"Linux {platform.release()}, {os.cpu_count()} cores ({next(models, platform.machine())})"
 
 
 def write(path, content):
