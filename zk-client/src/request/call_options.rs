@@ -47,7 +47,7 @@ impl CallOptions {
 
     /// Fails instead of waiting for connections: see [`Request::fail_fast`](crate::Request::fail_fast).
     pub const fn fail_fast(mut self) -> Self {
-        self.patience = Patience::FailFast;
+        (self.patience, self.in_turn) = (Patience::FailFast, false);
         self
     }
 

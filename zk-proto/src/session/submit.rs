@@ -29,7 +29,9 @@ impl<R, W: Watcher> Session<R, W> {
         } else if WatchBy::asked_by(&request.frame) != request.watch.as_ref().map(|watch| watch.by)
         {
             Some(Cause::WatchMismatch)
-        } else if request.patience == Patience::FailFast && !matches!(self.phase, Phase::Up(_)) {
+        } else if request.patience == Patience::FailFast
+            && (self.leaving || !matches!(self.phase, Phase::Up(_)))
+        {
             Some(Cause::NotConnected)
         } else {
             None

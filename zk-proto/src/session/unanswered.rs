@@ -92,6 +92,12 @@ impl<R, W: Watcher> InFlight<R, W> {
         for slot in core::mem::take(&mut self.waiting) {
             match slot {
                 PendingRequest::Own { .. } => self.forget(&slot),
+                PendingRequest::User { ref request, .. }
+                    if request.patience == Patience::FailFast =>
+                {
+                    self.forget(&slot);
+                    failed.push_back((slot, Disposition::NotSent));
+                }
                 PendingRequest::User { .. } | PendingRequest::Close { .. } => again.push_back(slot),
             }
         }
