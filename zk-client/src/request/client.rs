@@ -93,7 +93,8 @@ impl Client {
     /// write: with no other client's in between, and with one wake-up for all.
     ///
     /// If one has to wait for [room](crate::ConnectOptions::requests_max), those before it are sent without it: the order
-    /// stays, the one write does not.
+    /// stays, the one write does not. So it is with what cannot be held back: [`add_auth`](Client::add_auth),
+    /// [`remove_watches`](Client::remove_watches), [`close`](Client::close).
     #[must_use = "dropping it lets go"]
     pub fn cork(&self) -> Cork {
         let mut client = self.clone();

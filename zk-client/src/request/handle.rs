@@ -138,11 +138,16 @@ impl Handle {
     /// the line, if it waits.
     pub(crate) fn submit_in_turn(&self, command: Command, len: usize) -> Option<Number> {
         // The driver may make room for it at any moment, and it comes behind what is held back.
-        self.send_batch(|held| held.as_mut().map(mem::take));
+        self.send_held_so_far();
         self.shared.commands.submit_in_turn(command, len).unwrap_or_else(|refused| {
             refused.refuse(self.end(), &self.shared.counters);
             None
         })
+    }
+
+    /// Sends the submissions held back so far, for something that comes behind them and cannot be held back.
+    pub(crate) fn send_held_so_far(&self) {
+        self.send_batch(|held| held.as_mut().map(mem::take));
     }
 
     /// Sends all submissions held back, in one write, and holds no more back.

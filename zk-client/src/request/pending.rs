@@ -205,6 +205,7 @@ impl<T, E: CallError> Pending<T, E> {
 impl Pending<(), ReadError> {
     pub(crate) fn add_auth(handle: &Handle, auth: Auth) -> Self {
         let (op, (reply, outcome)) = (OpCode::AUTH, oneshot::channel());
+        handle.send_held_so_far();
         handle.command(Command::AddAuth(auth, Token::Caller(Caller::new(op, reply, None))));
         let read: fn(&Answer) -> _ = |answer| match answer.code {
             ErrorCode::OK => Ok(()),
@@ -322,7 +323,12 @@ impl<T, E: CallError> Pending<T, E> {
 
     fn go_on_with(&mut self, instead: Instead, reading: Reading<T>) {
         let span = mem::replace(&mut self.span, RequestSpan::NONE);
+        let at = self.deadline.as_ref().map(|deadline| deadline.at);
         *self = Self::instead(instead, reading).in_span(span);
+        if let (Some(deadline), Some(at)) = (&mut self.deadline, at) {
+            // The caller's time counts from the first request.
+            deadline.at = at;
+        }
     }
 
     /// What is not one submitted request.
