@@ -32,7 +32,7 @@ impl ConnectOptions {
     /// Connects, and waits for the session.
     ///
     /// Must be called within a tokio runtime, on which the session's task is spawned. Dropping the future gives up and
-    /// leaves nothing behind.
+    /// leaves nothing behind; a session that was to be [resumed](Self::resume) stays as it was, also after an error.
     ///
     /// # Errors
     /// [`ConnectError`] if there is no session by the [deadline](Self::connect_deadline), or if the
@@ -63,6 +63,7 @@ impl Client {
                 return Err(ConnectError::LeaseMargin { margin, timeout: config.session_timeout });
             }
         }
+        let resumes = config.resume.is_some();
         let counters = Counters::new(observer);
         #[cfg(feature = "metrics")]
         let counters = counters.with_metrics(SessionMetrics::new(name.clone()));
@@ -116,6 +117,7 @@ impl Client {
         let view = View { shared, chroot, cleanup: None, told: options, acl, held: None };
         let client = Self { handle: Handle::new(options, view) };
         // Dropping the client, here or with the future, ends the driver.
+        let mut resuming = Resuming(resumes.then(|| client.handle.clone()));
         let connected = client.connected();
         let last = || ConnectError::TimedOut { last: client.handle.shared.known().take_failure() };
         match connect_deadline {
@@ -124,6 +126,7 @@ impl Client {
             }
             None => connected.await?,
         }
+        resuming.0 = None;
         Ok(client)
     }
 
@@ -137,6 +140,17 @@ impl Client {
                 SessionState::Connecting | SessionState::Disconnected | SessionState::Closing => {}
             }
             state = session.changed().await;
+        }
+    }
+}
+
+/// Leaves a session as it is that was there before, if resuming it is given up.
+struct Resuming(Option<Handle>);
+
+impl Drop for Resuming {
+    fn drop(&mut self) {
+        if let Some(handle) = &self.0 {
+            handle.command(Command::Leave);
         }
     }
 }

@@ -190,7 +190,8 @@ impl ConnectOptions {
         self
     }
 
-    /// Resumes a session that another client has left, instead of creating a new one.
+    /// Resumes a session that another client has left, instead of creating a new one. If no server can be reached in time,
+    /// the session stays as it is, for another attempt.
     pub fn resume(mut self, credentials: Credentials) -> Self {
         self.config.resume = Some(credentials);
         self

@@ -25,8 +25,8 @@ impl Client {
         self.handle.shared.session.renewed()
     }
 
-    /// Proves another identity, on this connection and every later one. Servers check earlier requests without it,
-    /// later ones with it. Submitted when this returns; dropping the returned future does not undo it. Timeouts of the
+    /// Proves another identity, on this connection and every later one. Servers check what was sent before without it, what
+    /// is sent later with it, such as requests that wait for a connection or for room. Submitted when this returns; dropping the returned future does not undo it. Timeouts of the
     /// client and [failing fast](crate::CallOptions::fail_fast) do not apply: it is answered once a server is connected.
     ///
     /// For the scheme `digest` the bytes are `user:password`; they are sent in plain text.
@@ -96,7 +96,8 @@ impl Client {
     }
 
     /// Waits until a server refuses to delete a node of this session that has lost its owner; resolves at once if that
-    /// has happened already. The node stays until the servers permit the delete: see [`Session::orphans`].
+    /// has happened already, never if no server does. The node stays until the servers permit the delete: see
+    /// [`Session::orphans`].
     pub async fn orphaned(&self, path: &str) -> Rejection {
         match self.handle.chroot.resolve(path, Naming::Exact) {
             Ok(absolute) => self.handle.shared.known().sweeps.until_refused(&absolute).await.into(),
@@ -127,11 +128,11 @@ impl Client {
     ///
     /// Await this at the end of a program: it completes the work in the background. When it returns, locks whose guards
     /// were dropped are free, nodes whose [owners](crate::OwnedNode) were dropped are gone, and tasks that [give
-    /// something back](Client::for_cleanup) have finished. If a program just exits, none of that may have been sent,
+    /// something back](Client::for_cleanup) have finished, or have had three quarters of the time. If a program just exits, none of that may have been sent,
     /// and locks remain until the session expires.
     ///
     /// Returns once a server has confirmed, or after two seconds if none can be reached; the session then ends when it
-    /// expires. A connection lost in the meantime is re-established. Closing twice is harmless, and so is closing a session
+    /// expires. Of several closes, the first to give up ends all. A connection lost in the meantime is re-established. Closing twice is harmless, and so is closing a session
     /// that has expired: there is nothing left to close. Dropping the future after the first poll does not stop the close.
     ///
     /// # Errors
@@ -152,6 +153,7 @@ impl Client {
 
     async fn end(&self, limit: Option<Duration>) -> Result<(), WriteError> {
         let (done, closed) = oneshot::channel();
+        self.handle.send_held_so_far();
         if self.handle.shared.commands.send(Command::Close(done, limit)).is_ok() {
             // Whatever the outcome, the session ends.
             let _ = closed.await;
@@ -175,7 +177,8 @@ impl Client {
     /// been dropped are deleted, such as those of dropped locks (unless servers refuse), and tasks that [give something
     /// back](Client::for_cleanup) do so.
     ///
-    /// Dropping the future before it completes drops the client: the session is closed.
+    /// Dropping the future before it completes closes the session, also if there are clones. A close, before or meanwhile,
+    /// goes first: the result is `None`.
     pub async fn detach(mut self) -> Option<Credentials> {
         let (credentials, left) = oneshot::channel();
         // A cleanup client must not wait for itself.

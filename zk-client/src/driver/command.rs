@@ -43,6 +43,8 @@ pub(crate) enum Command {
     /// Within this time, or the default.
     Close(oneshot::Sender<()>, Option<Duration>),
     Detach(oneshot::Sender<Option<Credentials>>),
+    /// Leave the session as it is, at once: it was to be resumed, and the caller has given up.
+    Leave,
 }
 
 /// A submission, carried out by one or several requests.
@@ -66,6 +68,7 @@ impl Command {
             // Callers that wait for these watch the session itself.
             Self::Close(..)
             | Self::Detach(_)
+            | Self::Leave
             | Self::Withdraw(_)
             | Self::UpdateServers(_)
             | Self::Unwatch { .. }

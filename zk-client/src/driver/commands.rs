@@ -62,22 +62,38 @@ impl Driver {
 
     /// Leaves the session once a caller has asked for it and nothing is left to do: the client that resumes it would
     /// not know of unwanted nodes.
-    pub(super) fn detach_when_done(&mut self) -> bool {
-        if self.detaching.is_none() {
-            return false;
+    pub(super) fn detach_when_done(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
+        let Some(credentials) = &mut self.detaching else { return false };
+        if credentials.poll_closed(cx).is_ready() {
+            // The caller was to have the session, and has gone.
+            self.close_unless_closing(now);
+            return true;
         }
         let swept = self.parts.known.sweeps.hopeful() == 0 && self.cleanups == 0;
         let done = self.attempts.is_empty() && swept && self.parts.receiver.is_empty();
         let Some(credentials) = self.detaching.take_if(|_| done) else { return false };
-        // The caller may have gone; the session is left all the same.
-        let _ = credentials.send(self.parts.session.credentials());
-        self.parts.session.detach();
+        match credentials.send(self.parts.session.credentials()) {
+            Ok(()) => self.parts.session.detach(),
+            Err(_) => self.close_unless_closing(now),
+        }
         true
+    }
+
+    /// Ends the session for want of a caller, in the time that another one has set if it is being ended already.
+    pub(super) fn close_unless_closing(&mut self, now: Time) {
+        if !self.is_closing {
+            self.close(now, None, Token::Nobody);
+        }
     }
 
     /// Ends the session, once the cleanup tasks have finished or three quarters of the time are over.
     pub(super) fn close(&mut self, now: Time, limit: Option<Duration>, token: Token) {
+        // What waits for room was submitted before.
+        for command in self.parts.receiver.open() {
+            self.obey(now, command);
+        }
         self.announce_closing();
+        (self.is_closing, self.detaching) = (true, None);
         // The promised limit counts from here.
         self.alarm.forget();
         let limit = limit.unwrap_or(self.parts.close_timeout);

@@ -88,6 +88,8 @@ pub(crate) struct Driver {
     pub(super) detaching: Option<oneshot::Sender<Option<Credentials>>>,
     /// The caller that wants to end the session, and its deadline, once nothing is left to do in it.
     pub(super) closing: Option<Box<(Time, Vec<Token>)>>,
+    /// Whether anything has asked for the session's end.
+    pub(super) is_closing: bool,
     pub(super) log_limit: LogLimit,
     /// Number of requests in flight at the last write.
     pub(super) under_way: usize,
@@ -117,6 +119,7 @@ impl Driver {
             cleanups: 0,
             detaching: None,
             closing: None,
+            is_closing: false,
             log_limit: LogLimit::default(),
             under_way: 0,
             answers: ANSWERS_MIN,
@@ -206,7 +209,7 @@ impl Driver {
             self.parts.known.sweeps.count(),
         );
         self.close_when_done(now);
-        busy |= self.detach_when_done();
+        busy |= self.detach_when_done(cx, now);
         busy | self.write(cx)
     }
 
@@ -221,7 +224,7 @@ impl Driver {
         if !is_any {
             // No task can submit anything any more: all clients are gone.
             self.abandoned = true;
-            self.close(now, None, Token::Nobody);
+            self.close_unless_closing(now);
         }
         for _ in 0..COMMANDS_PER_TURN {
             let Some(command) = self.parts.receiver.next() else { break };
@@ -254,11 +257,18 @@ impl Driver {
             Command::UpdateServers(servers) => self.parts.session.update_servers(now, servers),
             Command::Close(done, limit) => self.close(now, limit, Token::Closer(done)),
             Command::Detach(credentials) => {
+                if self.is_closing {
+                    // The caller is told that there is no session.
+                    return;
+                }
                 self.announce_closing();
-                // What waits for room may have a node to give back.
-                self.parts.receiver.open();
                 self.detaching = Some(credentials);
+                // What waits for room may have a node to give back.
+                for command in self.parts.receiver.open() {
+                    self.obey(now, command);
+                }
             }
+            Command::Leave => self.parts.session.detach(),
         }
     }
 
@@ -368,7 +378,11 @@ impl Driver {
 /// more, and no task may believe otherwise.
 impl Drop for Driver {
     fn drop(&mut self) {
-        let gone = SessionState::Ended(SessionEnd::Closed);
-        self.parts.known.board.change(|published| published.enter(gone));
+        let end = SessionEnd::Closed;
+        let published = self.parts.known.board.get().state;
+        if !matches!(published, SessionState::Ended(_)) {
+            self.parts.counters.ended(end);
+            self.parts.known.board.change(|it| it.enter(SessionState::Ended(end)));
+        }
     }
 }

@@ -237,11 +237,13 @@ impl<C: NeedsPermit> CommandReceiver<C> {
         self.taken.is_empty() && self.shared.lock().commands.is_empty()
     }
 
-    /// Sends all commands that wait for permits: they are refused, or are what has to be done in any case.
-    pub(crate) fn open(&self) {
+    /// Takes all commands that wait for permits. No more are needed from now on.
+    pub(crate) fn open(&self) -> impl Iterator<Item = C> + use<C> {
         let mut state = self.shared.lock();
         state.permits.open();
-        serve(state);
+        let line: Vec<C> = std::iter::from_fn(|| state.permits.serve()).collect();
+        drop(state);
+        line.into_iter()
     }
 
     /// Closes the queue, and returns the remaining commands.

@@ -28,9 +28,14 @@ impl<R, W: Watcher> Session<R, W> {
     /// Requests that were submitted before are still sent first; none can be submitted afterwards. Without a connection
     /// the session tries for one, at once and for as long as the limit allows; and again if that is lost before a
     /// server has confirmed. A server that does not know the session any more confirms it too. The token comes back as
-    /// answered if a server confirmed, otherwise as unknown or not sent; either way the session is over then.
+    /// answered if a server confirmed, otherwise as unknown or not sent; either way the session is over then. Of several
+    /// limits the shortest applies; the tokens of all but the first close come back at once.
     pub fn close_within(&mut self, now: Time, limit: Duration, token: R) {
         if let Some(over) = self.over_or_closing() {
+            let until = now.after(limit);
+            if self.timers.at(Timer::Close).is_some_and(|at| at > until) {
+                self.timers.set(Timer::Close, until);
+            }
             self.reply(token, Outcome::NotSent(Cause::SessionOver(over)));
             return;
         }
