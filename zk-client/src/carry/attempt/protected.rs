@@ -79,9 +79,10 @@ impl Concluded {
 /// The result of creates: all the nodes, in order, or none of them.
 pub(crate) type CreatedNodes = Result<Result<Vec<OwnedNode>, MultiError>, WriteError>;
 
-/// Protected creates in progress: the channel from the session, or the error; `None` once that has been returned.
+/// Protected creates in progress: the channel from the session, or the result if the session has not had them; `None`
+/// once that has been returned.
 #[derive(Debug)]
-pub(crate) struct Started(Result<oneshot::Receiver<Concluded>, Option<WriteError>>);
+pub(crate) struct Started(Result<oneshot::Receiver<Concluded>, Option<Box<Concluded>>>);
 
 /// Without a driver there is no reply.
 pub(crate) const CLOSED: WriteError =
@@ -92,8 +93,8 @@ impl Started {
         Self(Ok(nodes))
     }
 
-    pub(crate) const fn failed(error: WriteError) -> Self {
-        Self(Err(Some(error)))
+    pub(crate) fn concluded(concluded: Concluded) -> Self {
+        Self(Err(Some(Box::new(concluded))))
     }
 }
 
@@ -101,12 +102,10 @@ impl Future for Started {
     type Output = Concluded;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Concluded> {
-        let failed = |error| Concluded::new(Err(error), None);
+        let closed = || Concluded::new(Err(CLOSED), None);
         match &mut self.0 {
-            Ok(nodes) => {
-                Pin::new(nodes).poll(cx).map(|nodes| nodes.unwrap_or_else(|_| failed(CLOSED)))
-            }
-            Err(error) => Poll::Ready(failed(error.take().unwrap_or(CLOSED))),
+            Ok(nodes) => Pin::new(nodes).poll(cx).map(|nodes| nodes.unwrap_or_else(|_| closed())),
+            Err(concluded) => Poll::Ready(concluded.take().map_or_else(closed, |it| *it)),
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn start<'a>(
         let path = handle.chroot.resolve(path, Naming::Exact)?;
         Ok((Arc::from(&*path), expected(*version)?))
     };
-    let (done, nodes) = oneshot::channel();
+    let (done, created) = oneshot::channel();
     let wanted = wishes.map(|wish| wish.wanted(handle));
     let create = wanted.collect::<Result<Vec<_>, _>>().and_then(|nodes| {
         let checked: Vec<_> = checked.iter().map(resolve).collect::<Result<_, _>>()?;
@@ -36,21 +36,19 @@ pub(crate) fn start<'a>(
         if !is_plain && nodes.iter().any(NodeSpec::shares_its_name) {
             return Err(Cause::InvalidArgument("a node known by its data is created alone"));
         }
-        let chroot = handle.chroot.clone();
-        Ok(ProtectedCreate { nodes, replaced: None, checked, chroot, done })
+        Ok((nodes, checked))
     });
-    match create {
-        // There is nothing to request; a node to be replaced by nothing is deleted when it is dropped.
-        Ok(create) if create.nodes.is_empty() => {
-            let _ = create.done.send(Concluded::new(Ok(Ok(Vec::new())), replaced));
+    let nothing = match create {
+        Ok((nodes, checked)) if !nodes.is_empty() => {
+            let (chroot, replaced) = (handle.chroot.clone(), replaced.map(OwnedNode::detach_node));
+            handle.create(Box::new(ProtectedCreate { nodes, replaced, checked, chroot, done }));
+            return Started::new(created);
         }
-        Ok(mut create) => {
-            create.replaced = replaced.map(OwnedNode::detach_node);
-            handle.create(Box::new(create));
-        }
-        Err(cause) => return Started::failed(WriteError::not_sent(cause)),
-    }
-    Started::new(nodes)
+        Ok(_) => Ok(Ok(Vec::new())),
+        Err(cause) => Err(WriteError::not_sent(cause)),
+    };
+    // There is nothing to request; a node to be replaced by nothing is deleted when it is dropped.
+    Started::concluded(Concluded::new(nothing, replaced))
 }
 
 /// The only node.
