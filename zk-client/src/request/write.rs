@@ -96,7 +96,7 @@ impl<'a> Request<'a, (), WriteError> {
     /// error is [`NoAuth`](crate::Rejection::NoAuth), even if there is none.
     ///
     /// If another client creates the node again between the two, that node is deleted too, unless it has another
-    /// [version](Self::version). And `false` may then mean that the first delete succeeded.
+    /// [version](Self::version). And `false`, or a refusal, may then mean that the first delete succeeded.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -70,6 +70,7 @@ impl Attempts {
             in_doubt: false,
             legacy: false,
             unread: 0,
+            costs: 0,
             known: self.known.clone(),
         };
         let request = attempt.create_request(id);

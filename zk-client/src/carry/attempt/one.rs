@@ -11,7 +11,7 @@ use zk_proto::{
         GetChildrenRequest, GetDataRequest, MultiOp, MultiRequest, MultiResponse, MultiResult,
         SetDataRequest, SetDataResponse, SyncRequest,
     },
-    session::{Answer, Cause as Lost, OnLoss, Outcome, Outgoing, Patience},
+    session::{Answer, Cause as Lost, LinkError, OnLoss, Outcome, Outgoing, Patience},
 };
 
 use super::{
@@ -27,6 +27,10 @@ use crate::{
     queue::Permit,
     watch::Listener,
 };
+
+/// How many connections a create may cost, one after the other, before it is given up. All other requests lose theirs too:
+/// it is longer than servers accept, most likely.
+const COSTS_MAX: u32 = 8;
 
 /// What an attempt is waiting for.
 #[derive(Debug)]
@@ -59,6 +63,8 @@ pub(super) struct Attempt {
     pub(super) legacy: bool,
     /// How many replies of the search were unreadable.
     pub(super) unread: u32,
+    /// How many connections servers have ended over the create.
+    pub(super) costs: u32,
     pub(super) known: Arc<Known>,
 }
 
@@ -189,6 +195,11 @@ impl Attempt {
             // No caller waits for the nodes, and there are none.
             return failed(over());
         }
+        if self.costs >= COSTS_MAX {
+            // Not certain but to the connection of the search.
+            let cause = Lost::LinkLost(LinkError::Closed).into();
+            return Progress::Done(Err(WriteError::unknown(self.op(), cause)));
+        }
         self.wait_for(Step::Create, 1);
         Progress::Go(vec![Next::Submit(self.create_request(id))])
     }
@@ -238,6 +249,7 @@ impl Attempt {
             Outcome::Unknown(cause @ Lost::SessionOver(_)) => return failed(cause),
             Outcome::Unknown(cause) => {
                 tracing::debug!(name = self.create.nodes[0].name, %cause, "create in doubt");
+                self.costs += u32::from(is_ended(&cause));
                 return Progress::Go(self.search(id));
             }
         };
@@ -304,6 +316,11 @@ impl Attempt {
         });
         found.collect::<Option<Vec<FoundNode>>>().map(Ok)
     }
+}
+
+/// Whether a server has ended the connection.
+const fn is_ended(cause: &Lost) -> bool {
+    matches!(cause, Lost::LinkLost(LinkError::Closed | LinkError::Reset))
 }
 
 pub(super) const fn over() -> Lost {

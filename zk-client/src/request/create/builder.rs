@@ -102,7 +102,7 @@ impl<'a> Create<'a> {
 
     /// Succeeds if the node exists already: it has [`existed`](Created::existed) then. In return it is never in doubt
     /// while the session lives, unless it fails fast or times out: if the reply is lost, the create is sent again, and may
-    /// then find the node that the first one has made. Not for sequential modes, and not for protected creates.
+    /// then find the node that the first one has made; a refusal is of the last time. Not for sequential modes, and not for protected creates.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {
@@ -125,6 +125,10 @@ impl<'a> Create<'a> {
     /// The create continues until its outcome is known or the session ends, over lost connections and busy servers: it
     /// does not fail fast. A retry comes after whatever was submitted in the meantime. After a
     /// [timeout](Self::timeout), or when the future is dropped, the session ensures that no node is left.
+    ///
+    /// It is in doubt, and may leave a node for as long as the session lives, if a reply was lost and servers refuse to list the
+    /// siblings or all answers are unreadable; or if servers have ended eight connections over it, as over one that is longer than
+    /// they accept.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
