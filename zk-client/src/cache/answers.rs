@@ -7,6 +7,7 @@ use zk_proto::{Stat, path};
 
 use super::{
     copy_state::Stop,
+    costly::Part,
     flight::{CHILDREN_TOGETHER_MAX, Dirty, Reading, Results},
     source::{Reads, Source},
     work::{Work, still_following},
@@ -162,7 +163,9 @@ impl Work<'_> {
             }
             Ok(None) => self.gone(source, path),
             Err(error) => {
-                self.refused.insert(path.clone(), still_following(error)?);
+                let error = still_following(error)?;
+                self.costly.failed(path, Part::Node, &error);
+                self.refused.insert(path.clone(), error);
                 self.of.contents.remove(path);
             }
         }
@@ -196,7 +199,9 @@ impl Work<'_> {
 
     /// A server refuses to list the children of a node.
     pub(super) fn not_listed(&mut self, path: Arc<str>, error: ReadError) -> Result<(), Stop> {
-        self.refused.insert(path, still_following(error)?);
+        let error = still_following(error)?;
+        self.costly.failed(&path, Part::Children, &error);
+        self.refused.insert(path, error);
         Ok(())
     }
 
@@ -216,8 +221,13 @@ impl Work<'_> {
         self.dirty.contains_key(path) || self.flight.reads(path)
     }
 
-    /// Something is to be read, besides what already is.
+    /// Something is to be read, besides what already is; unless that has cost too many connections.
     pub(super) fn again(&mut self, path: Arc<str>, what: Dirty) {
+        let part = if what.node { Part::Node } else { Part::Children };
+        if let Some(error) = self.costly.spared(&path, part) {
+            self.refused.insert(path, error.clone());
+            return;
+        }
         let dirty = self.dirty.entry(path).or_default();
         dirty.node |= what.node;
         dirty.children |= what.children;

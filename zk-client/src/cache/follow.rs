@@ -95,7 +95,7 @@ impl Drop for Follower {
     fn drop(&mut self) {
         // Dropped together with its runtime, on which the session's task runs too.
         if !matches!(*self.copy_state.state.borrow(), CacheState::Ended(_)) {
-            self.end(SessionEnd::Closed, false);
+            self.end(SessionEnd::Closed, self.clear_at_end);
         }
     }
 }

@@ -10,6 +10,7 @@
 //! | `follow` | following one client after the other |
 //! | `work` | reading whatever may have changed until the copy is up to date |
 //! | `ask`, `flight` | what is read next; the reads under way, and how many of them go into one request |
+//! | `costly` | reads that cost their connections |
 //! | `answers`, `watched` | what answers say of the nodes; the same of reads that arm watches |
 //! | `source` | the source of change events: persistent watches, or one-shot watches instead |
 
@@ -17,6 +18,7 @@ mod answers;
 mod ask;
 mod contents;
 mod copy_state;
+mod costly;
 mod events;
 mod flight;
 mod follow;
@@ -108,6 +110,26 @@ struct Inner {
     state: Arc<watch::Sender<CacheState>>,
     /// Hands the follower another client.
     clients: watch::Sender<Client>,
+    root: Arc<str>,
+    scope: Scope,
+    with_data: bool,
+    clear_at_end: bool,
+}
+
+impl Inner {
+    /// What keeps the copy in step, with the client that was set last.
+    fn follower(&self) -> Follower {
+        let copy_state = CopyState {
+            contents: self.contents.clone(),
+            root: self.root.clone(),
+            scope: self.scope,
+            with_data: self.with_data,
+            state: self.state.clone(),
+            clients: self.clients.subscribe(),
+            connection: AtomicU64::new(NO_CONNECTION),
+        };
+        Follower { copy_state, clear_at_end: self.clear_at_end }
+    }
 }
 
 /// Configures a [`Cache`].
@@ -213,11 +235,15 @@ impl Cache {
     /// Follows another client, whose nodes must be the same: after the previous session has ended, or in place of it.
     /// The differences are reported as changes, to existing [listeners](Self::events) too.
     pub fn move_to(&self, client: &Client) {
-        let Inner { contents, state, clients } = &*self.0;
+        let Inner { contents, state, clients, .. } = &*self.0;
         clients.send_replace(client.patient());
         // What the other client has read shows nothing any more.
         falls_behind(state);
         contents.goes_on();
+        if clients.is_closed() {
+            // The follower went with its runtime.
+            client.spawn(self.0.follower().run());
+        }
     }
 }
 
@@ -262,18 +288,9 @@ impl<'a> CacheBuilder<'a> {
         let root: Arc<str> = path.parse::<zk_proto::path::ZkPath>()?.as_str().into();
         let contents = Arc::new(Contents::new(events_max));
         let state = Arc::new(watch::Sender::new(CacheState::Loading));
-        let (clients, latest) = watch::channel(client.patient());
-        let copy_state = CopyState {
-            contents: contents.clone(),
-            root,
-            scope,
-            with_data,
-            state: state.clone(),
-            clients: latest,
-            connection: AtomicU64::new(NO_CONNECTION),
-        };
-        let follower = Follower { copy_state, clear_at_end };
-        client.spawn(follower.run());
-        Ok(Cache(Arc::new(Inner { contents, state, clients })))
+        let clients = watch::Sender::new(client.patient());
+        let inner = Inner { contents, state, clients, root, scope, with_data, clear_at_end };
+        client.spawn(inner.follower().run());
+        Ok(Cache(Arc::new(inner)))
     }
 }

@@ -34,7 +34,8 @@ pub enum CacheState {
     /// before 3.6 tell which of the watched nodes have changed, and only those are read.
     Behind,
     /// A server refuses to let some of the nodes be read; they are missing from the copy. The cache asks again when
-    /// this session is notified of a write to them or of their deletion, and when it reads everything again.
+    /// this session is notified of a write to them or of their deletion, and when it reads everything again; then not what
+    /// has cost three connections, such as by a reply that is [too long](crate::ConnectOptions::reply_len_max).
     Refused(ReadError),
     /// The session is over; nothing changes any more.
     Ended(SessionEnd),

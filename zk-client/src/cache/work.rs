@@ -15,6 +15,7 @@ use zk_proto::EventType;
 
 use super::{
     copy_state::{CopyState, Stop},
+    costly::Costly,
     events::CacheEvent,
     flight::{Dirty, Flight},
     node::CacheState,
@@ -43,6 +44,8 @@ pub(super) struct Work<'a> {
     pub(super) loading: Option<BTreeSet<Arc<str>>>,
     /// What a server has refused, by path.
     pub(super) refused: BTreeMap<Arc<str>, ReadError>,
+    /// Reads that cost their connections.
+    pub(super) costly: Costly,
     /// Whether a server has answered a request since this was last reset.
     pub(super) answered: bool,
 }
@@ -81,7 +84,18 @@ impl<'a> Work<'a> {
     pub(super) fn new(of: &'a CopyState, client: Client) -> Self {
         let (dirty, refused) = (BTreeMap::new(), BTreeMap::new());
         let (flight, meanwhile) = (Flight::new(), Meanwhile::default());
-        Self { of, client, dirty, flight, meanwhile, loading: None, refused, answered: false }
+        let costly = Costly::default();
+        Self {
+            of,
+            client,
+            dirty,
+            flight,
+            meanwhile,
+            loading: None,
+            refused,
+            costly,
+            answered: false,
+        }
     }
 
     pub(super) async fn run(mut self) -> Stop {
@@ -164,7 +178,10 @@ impl<'a> Work<'a> {
 
     fn take_news(&mut self, source: &mut Source) {
         let Meanwhile { changed, resync, .. } = mem::take(&mut self.meanwhile);
-        changed.into_iter().for_each(|path| self.again(path, Dirty::CHANGED));
+        for path in changed {
+            self.costly.forget(&path);
+            self.again(path, Dirty::CHANGED);
+        }
         if let Some(resync) = resync {
             self.note(Queued::Resync(resync), source);
         }
@@ -223,6 +240,7 @@ impl<'a> Work<'a> {
         let lists =
             source.is_of_singles() && (of_children || event.kind == EventType::NODE_CREATED);
         if !of_children || lists {
+            self.costly.forget(&path);
             self.again(path, Dirty { node: !of_children, children: lists, alone: false });
         }
     }
@@ -230,7 +248,8 @@ impl<'a> Work<'a> {
     fn load_all(&mut self) {
         self.loading = Some(self.of.contents.paths_from("/").into_iter().collect());
         self.refused.clear();
-        self.dirty = BTreeMap::from([(self.of.root.clone(), Dirty::NEW)]);
+        self.dirty.clear();
+        self.again(self.of.root.clone(), Dirty::NEW);
     }
 
     /// Reads the nodes that may have changed, and the nodes discovered by those reads.
