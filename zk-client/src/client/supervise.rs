@@ -1,9 +1,12 @@
 //! Running a service under a session, and again under a new one when the session ends.
 
 use std::{
-    future::{Future, poll_fn},
+    future::{Future, pending, poll_fn},
     pin::{Pin, pin},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::Poll,
     time::Duration,
 };
@@ -208,12 +211,12 @@ impl<E> Supervise<E> {
     where
         F: Future<Output = Result<T, E>>,
     {
-        self.rounds(service, &Mutex::new(None)).await
+        self.rounds(service, &Progress::default()).await
     }
 
     /// As [`run`](Self::run), until `stopped` completes, with whatever result: then the service is dropped, at
-    /// whichever `await` it is, and the session [closed](Client::close). Resolves to `None` in that case. To stop at
-    /// Ctrl-C, pass `tokio::signal::ctrl_c()`.
+    /// whichever `await` it is, and the session [closed](Client::close). Resolves to `None` in that case, unless the service
+    /// was done already. To stop at Ctrl-C, pass `tokio::signal::ctrl_c()`.
     ///
     /// The close waits for a server's confirmation, for 2 s at most.
     ///
@@ -250,12 +253,18 @@ impl<E> Supervise<E> {
     where
         F: Future<Output = Result<T, E>>,
     {
-        let current = Mutex::new(None);
+        let progress = Progress::default();
         let ended = {
-            let rounds = pin!(self.rounds(service, &current));
+            let rounds = pin!(self.rounds(service, &progress));
+            let stopped = async {
+                stopped.await;
+                if progress.is_done.load(Ordering::Relaxed) {
+                    pending::<()>().await;
+                }
+            };
             unless(stopped, rounds).await
         };
-        let client = current.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let client = progress.client.into_inner().unwrap_or_else(PoisonError::into_inner);
         match (ended, client) {
             (Ok(ended), _) => ended.map(Some),
             (Err(_), Some(client)) => {
@@ -266,17 +275,17 @@ impl<E> Supervise<E> {
         }
     }
 
-    /// Stores in `current` the client whose session is to be closed if this is dropped.
+    /// Shows the client whose session is to be closed if this is dropped.
     async fn rounds<F, T>(
         mut self,
         mut service: impl FnMut(Client) -> F,
-        current: &Mutex<Option<Client>>,
+        progress: &Progress,
     ) -> Result<T, Interruption<E>>
     where
         F: Future<Output = Result<T, E>>,
     {
         let keep = |client: Option<Client>| {
-            *current.lock().unwrap_or_else(PoisonError::into_inner) = client;
+            *progress.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
         };
         let mut failures = 0;
         loop {
@@ -285,6 +294,7 @@ impl<E> Supervise<E> {
                 Ok(client) => {
                     keep(Some(client.clone()));
                     let ended = round(&client, service(client.clone()), self.grace).await;
+                    progress.is_done.store(ended.is_ok(), Ordering::Relaxed);
                     close(&client).await;
                     keep(None);
                     match ended {
@@ -333,6 +343,15 @@ impl<E> Supervise<E> {
         let sixteenths = u32::try_from(chance % 16).unwrap_or(0);
         pause - pause / 32 * sixteenths
     }
+}
+
+/// How far a run is.
+#[derive(Default)]
+struct Progress {
+    /// The client whose session is under way.
+    client: Mutex<Option<Client>>,
+    /// Whether the service has returned its result, and nothing is left but the end of the session.
+    is_done: AtomicBool,
 }
 
 impl<E> Interruption<E> {
