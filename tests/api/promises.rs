@@ -1,0 +1,346 @@
+//! Promises that were kept alone and broken together: an option with a way to end, a trouble with a stage of life.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::{Arc, Mutex},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use tokio::{runtime, time::Instant};
+use zk_client::{
+    Cache, CacheState, Cause, Client, ConnectError, ConnectOptions, CreateMode, OpCode, ReadError,
+    SessionEnd, SessionObserver, Supervise, WriteError,
+};
+use zk_testkit::{TestServer, real::Release, server::Config};
+use zk_tests::{
+    network::{Disposition, Network, pass},
+    patience::within,
+    paused,
+    polls::dropped_after,
+};
+
+/// The name of the only client.
+const ME: &str = "me";
+
+/// A moment in which whatever is under way arrives.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// Plays in virtual time, on a server of its own.
+fn play(config: Config, test: impl AsyncFn(&Network)) {
+    paused::runtime().block_on(async { test(&Network::new(config)).await });
+}
+
+async fn connected(network: &Network) -> Client {
+    network.options(ME, "", 7).connect().await.unwrap()
+}
+
+/// Answers requests for data a second late.
+fn slow_reads(network: &Network) {
+    network.direct(|_, op| match op {
+        OpCode::GET_DATA => Disposition::Late(Duration::from_secs(1)),
+        _ => Disposition::Answered,
+    });
+}
+
+fn sessions(network: &Network) -> usize {
+    network.look(|server| server.sessions().count())
+}
+
+#[test]
+fn fail_fast_waits_for_no_other_server() {
+    play(Config::default(), async |network| {
+        let zk = connected(network).await;
+        slow_reads(network);
+        let owed = zk.get("/").submit();
+        pass(MOMENT).await;
+        zk.update_servers("elsewhere").unwrap();
+        let hasty = zk.exists("/").fail_fast().await;
+        assert_eq!(hasty, Err(ReadError::Unavailable(Cause::NotConnected)));
+        owed.await.unwrap();
+        zk.exists("/").await.unwrap();
+        assert_eq!(zk.session().epoch(), 2);
+    });
+}
+
+#[test]
+fn fail_fast_waits_for_no_room() {
+    play(Config::default(), async |network| {
+        let zk = network.options(ME, "", 7).requests_max(1).connect().await.unwrap();
+        slow_reads(network);
+        let owed = zk.get("/").submit();
+        for hasty in
+            [zk.patient().exists("/").fail_fast().submit(), zk.exists("/").fail_fast().submit()]
+        {
+            assert_eq!(hasty.await, Err(ReadError::Unavailable(Cause::QueueFull)));
+        }
+        assert_eq!(
+            zk.patient().exists("/").fail_fast().await,
+            Err(ReadError::Unavailable(Cause::QueueFull))
+        );
+        owed.await.unwrap();
+    });
+}
+
+#[test]
+fn close_sends_what_waits_for_room() {
+    play(Config::default(), async |network| {
+        for closes in [true, false] {
+            let zk = network.options(ME, "", 7).requests_max(1).connect().await.unwrap();
+            slow_reads(network);
+            let owed = zk.get("/").submit();
+            let write = zk.patient().set("/", b"at last").submit();
+            if closes {
+                zk.close().await.unwrap();
+            }
+            drop(zk);
+            owed.await.unwrap();
+            write.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn detach_that_is_dropped_closes() {
+    play(Config::default(), async |network| {
+        let zk = connected(network).await;
+        assert!(dropped_after(1, zk.detach()).await.is_none());
+        pass(MOMENT).await;
+        assert_eq!(sessions(network), 0, "by the last client");
+
+        let zk = connected(network).await;
+        assert!(dropped_after(1, zk.clone().detach()).await.is_none());
+        assert_eq!(within(zk.session().ended()).await, SessionEnd::Closed);
+        assert_eq!(sessions(network), 0, "by one of several");
+    });
+}
+
+#[test]
+fn detach_does_not_undo_a_close() {
+    play(Config::default(), async |network| {
+        for close_first in [true, false] {
+            let zk = connected(network).await;
+            let mut cx = Context::from_waker(Waker::noop());
+            let (mut close, mut detach) = (pin!(zk.close()), pin!(zk.clone().detach()));
+            if close_first {
+                assert!(close.as_mut().poll(&mut cx).is_pending());
+            }
+            assert!(detach.as_mut().poll(&mut cx).is_pending());
+            assert_eq!(close.await, Ok(()));
+            assert_eq!(detach.await, None);
+            assert_eq!(sessions(network), 0);
+        }
+    });
+}
+
+#[test]
+fn session_outlives_attempts_to_resume_it() {
+    play(Config::default(), async |network| {
+        let zk = connected(network).await;
+        zk.create("/mine", b"").mode(CreateMode::Ephemeral).await.unwrap();
+        let left = zk.detach().await.unwrap();
+        let resume = || network.options(ME, "", 7).resume(left.clone());
+        network.cut(ME);
+        let brief = resume().connect_deadline(Some(MOMENT)).connect().await;
+        assert!(matches!(brief, Err(ConnectError::TimedOut { .. })), "{brief:?}");
+        network.heal();
+        pass(Duration::from_secs(3)).await;
+        // Given up where it connects, and where it is connected.
+        for polls in 1..8 {
+            let resumed = dropped_after(polls, resume().connect()).await;
+            assert!(!matches!(resumed, Some(Err(_))), "{resumed:?}");
+            if let Some(Ok(heir)) = resumed {
+                heir.detach().await.unwrap();
+            }
+            pass(Duration::from_millis(1)).await;
+        }
+        pass(Duration::from_secs(3)).await;
+        let heir = resume().connect().await.unwrap();
+        assert!(heir.exists("/mine").await.unwrap().is_some());
+    });
+}
+
+#[test]
+fn node_is_taken_back_where_nothing_was_sent() {
+    play(Config::default(), async |network| {
+        let zk = connected(network).await;
+        let node = |path| zk.create(path, b"").mode(CreateMode::Ephemeral);
+        let mut old = node("/old").protected().await.unwrap().owned.unwrap();
+        let trade = |old| zk.create_all_protected([node("/new")]).replacing(old);
+        for no_version in [false, true] {
+            let trade = trade(old);
+            let trade =
+                if no_version { trade.check_version("/", -1) } else { trade.check("no path") };
+            let mut pending = trade.submit();
+            let error = (&mut pending).await.map(drop).unwrap_err();
+            assert!(matches!(error, WriteError::NotApplied(_)), "{error:?}");
+            old = pending.take_back().unwrap();
+        }
+        assert!(zk.exists(old.path()).await.unwrap().is_some());
+    });
+}
+
+#[derive(Default)]
+struct Ends(Mutex<Vec<SessionEnd>>);
+
+impl SessionObserver for Ends {
+    fn ended(&self, end: SessionEnd) {
+        self.0.lock().unwrap().push(end);
+    }
+}
+
+/// What was started on a runtime that is no more.
+#[test]
+fn cache_goes_on_without_its_first_runtime() {
+    let lasting = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let lasting = lasting.unwrap();
+    let server = lasting.block_on(TestServer::start()).unwrap();
+    let ends = Arc::new(Ends::default());
+    let options = || ConnectOptions::new(&server.connect_string()).unwrap();
+    let brief = runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (zk, cache, cleared) = brief.block_on(async {
+        let zk = options().observer(ends.clone()).connect().await.unwrap();
+        zk.create("/c/a", b"").parents().await.unwrap();
+        let cache = Cache::subtree(&zk, "/c").start().unwrap();
+        let cleared = Cache::subtree(&zk, "/c").clear_at_end().start().unwrap();
+        cache.ready().await.unwrap();
+        cleared.ready().await.unwrap();
+        (zk, cache, cleared)
+    });
+    drop(brief);
+    assert_eq!(*ends.0.lock().unwrap(), [SessionEnd::Closed]);
+    assert_eq!(cache.state(), CacheState::Ended(SessionEnd::Closed));
+    assert_eq!(cache.nodes().len(), 2);
+    assert_eq!(cleared.nodes(), []);
+    drop(zk);
+    lasting.block_on(async {
+        let zk = options().connect().await.unwrap();
+        let mut changes = cache.events();
+        cache.move_to(&zk);
+        within(cache.ready()).await.unwrap();
+        zk.create("/c/b", b"").await.unwrap();
+        while cache.get("/c/b").is_none() {
+            within(changes.next()).await.unwrap();
+        }
+        zk.close().await.unwrap();
+    });
+    assert_eq!(ends.0.lock().unwrap().len(), 1, "it was told once");
+}
+
+#[test]
+fn timeout_bounds_both_creates_of_old_servers() {
+    let mut config = Config::default();
+    config.release = Release::V3_4;
+    play(config, async |network| {
+        let zk = connected(network).await;
+        network.direct(|_, op| match op {
+            OpCode::CREATE2 => Disposition::Late(Duration::from_millis(200)),
+            OpCode::CREATE => Disposition::Late(Duration::from_secs(5)),
+            _ => Disposition::Answered,
+        });
+        let (began, limit) = (Instant::now(), Duration::from_millis(300));
+        let late = WriteError::NotApplied(Cause::DeadlineExceeded);
+        assert_eq!(zk.create("/a", b"").timeout(limit).await.map(drop), Err(late));
+        assert!(began.elapsed() < limit + MOMENT, "{:?}", began.elapsed());
+    });
+}
+
+/// What cannot be held back comes behind what was.
+#[test]
+fn cork_keeps_the_order_of_identities() {
+    play(Config::default(), async |network| {
+        let zk = connected(network).await;
+        let ops = Arc::new(Mutex::new(Vec::new()));
+        let seen = ops.clone();
+        network.direct(move |_, op| {
+            seen.lock().unwrap().push(op);
+            Disposition::Answered
+        });
+        let cork = zk.cork();
+        let before = cork.get("/").submit();
+        let known = cork.add_auth("digest", "ann:secret");
+        let behind = cork.exists("/").submit();
+        drop(cork);
+        before.await.unwrap();
+        known.await.unwrap();
+        behind.await.unwrap();
+        assert_eq!(*ops.lock().unwrap(), [OpCode::GET_DATA, OpCode::AUTH, OpCode::EXISTS]);
+
+        let cork = zk.cork();
+        let write = cork.set("/", b"at last").submit();
+        within(cork.close()).await.unwrap();
+        within(write).await.unwrap();
+    });
+}
+
+#[test]
+fn reply_that_is_too_long_costs_a_cache_little() {
+    play(Config::default(), async |network| {
+        let options = network.options(ME, "", 7).reply_len_max(2000);
+        let zk = options.connect().await.unwrap();
+        zk.create("/c/a", b"").parents().await.unwrap();
+        zk.create("/c/long", &[0; 5000]).await.unwrap();
+        let cache = Cache::subtree(&zk, "/c").start().unwrap();
+        pass(Duration::from_secs(60)).await;
+        let epochs = zk.session().epoch();
+        assert!(epochs < 10, "{epochs} connections");
+        assert!(
+            matches!(cache.state(), CacheState::Refused(ReadError::Unavailable(_))),
+            "{cache:?}"
+        );
+        assert!(cache.get("/c/a").is_some());
+        zk.set("/c/long", b"short").await.unwrap();
+        pass(Duration::from_secs(1)).await;
+        assert_eq!(cache.state(), CacheState::Following);
+        assert!(cache.get("/c/long").is_some());
+    });
+}
+
+#[test]
+fn each_close_waits_as_long_as_it_has_said() {
+    play(Config::default(), async |network| {
+        let zk = network.options(ME, "", 7).session_timeout(Duration::from_secs(40));
+        let zk = zk.connect().await.unwrap();
+        network.cut(ME);
+        let mut long = pin!(zk.close_within(Duration::from_secs(60)));
+        poll_fn(|cx| {
+            assert!(long.as_mut().poll(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        pass(MOMENT).await;
+        let began = Instant::now();
+        zk.close().await.unwrap_err();
+        assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    });
+}
+
+#[test]
+fn long_protected_create_does_not_try_for_ever() {
+    let mut config = Config::default();
+    config.request_len_max = 4096;
+    play(config, async |network| {
+        let zk = connected(network).await;
+        let create = zk.create("/long", &[0; 5000]).mode(CreateMode::Ephemeral).protected();
+        let created = tokio::time::timeout(Duration::from_secs(60), create).await;
+        let epochs = zk.session().epoch();
+        let created = created.unwrap_or_else(|_| panic!("{epochs} connections"));
+        assert!(matches!(created, Err(WriteError::InDoubt { .. })), "{created:?}");
+        assert!(epochs < 20, "{epochs} connections");
+    });
+}
+
+#[test]
+fn stop_costs_no_result_of_a_service() {
+    play(Config::default(), async |network| {
+        let options = network.options(ME, "", 7);
+        let service = async |_: Client| {
+            network.hold(ME);
+            Ok::<_, WriteError>(7)
+        };
+        // While the session is being closed.
+        let result = Supervise::new(options).run_until(service, pass(MOMENT)).await;
+        assert_eq!(result, Ok(Some(7)));
+    });
+}
