@@ -1,7 +1,9 @@
 //! Nodes that servers refuse to delete.
 
 use zk_client::{AclList, Id, Perms};
-use zk_locks::{AcquireError, Client, Lock, Rejection, ReleaseError};
+use zk_locks::{
+    AcquireError, Client, Election, LatchState, LeaderLatch, Lock, Rejection, ReleaseError,
+};
 use zk_proto::OpCode;
 use zk_tests::test_with;
 
@@ -108,5 +110,40 @@ async fn session_detaches_despite_refused_delete(setup: Setup) {
     let credentials = within(zk.detach()).await.unwrap();
     let next = setup.options().resume(credentials).connect().await.unwrap();
     within(next.close()).await.unwrap();
+    emptied(&setup.outsider, &path).await;
+}
+
+/// Until it stands or leads.
+async fn standing(latch: &LeaderLatch, other: &str) -> String {
+    within(async {
+        loop {
+            match latch.path() {
+                Some(path) if path != other => return path,
+                _ => tokio::task::yield_now().await,
+            }
+        }
+    })
+    .await
+}
+
+/// The next candidate cannot lead: a latch says so with its last state, and so does one that would be in the way later.
+#[test_with(on_each_release)]
+async fn latch_tells_of_a_refused_resignation(setup: Setup) {
+    let path = guarded(&setup).await;
+    let (first, second) = (setup.client().await, setup.client().await);
+    let leader = Election::new(&first, &path).latch(b"");
+    let mut led = leader.subscribe();
+    within(led.wait_for(|state| matches!(state, LatchState::Leading { .. }))).await.unwrap();
+    let leading = standing(&leader, "").await;
+    let waiter = Election::new(&second, &path).latch(b"");
+    let waiting = standing(&waiter, &leading).await;
+    for (zk, latch, own) in [(second, waiter, waiting), (first, leader, leading)] {
+        let states = latch.subscribe();
+        within(latch.resign()).await;
+        let orphan = AcquireError::Orphan { path: own, rejection: Rejection::NoAuth };
+        assert_eq!(*states.borrow(), LatchState::Ended(orphan));
+        assert_eq!(zk.session().orphans(), 1);
+        within(zk.close()).await.unwrap();
+    }
     emptied(&setup.outsider, &path).await;
 }

@@ -7,11 +7,12 @@ use std::{
 };
 
 use tokio::{sync::watch, time::sleep};
-use zk_client::Client;
+use zk_client::{Client, WriteError};
 
 use super::Leadership;
 use crate::{
-    error::AcquireError,
+    backoff::Backoff,
+    error::{AcquireError, ReleaseError},
     guard::{Guard, Held, Status},
     layout::Role,
     ticket::Ticket,
@@ -27,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[non_exhaustive]
 pub enum LatchState {
     /// Another candidate leads, or the leader is not known. Also the last state of a latch that has
-    /// [stood down](LeaderLatch::resign).
+    /// [stood down](LeaderLatch::resign), unless that was refused.
     Waiting,
     /// We lead.
     Leading {
@@ -38,12 +39,14 @@ pub enum LatchState {
     /// connection's. The servers refuse a request, the [layout](crate::Builder::layout) has no names for elections, a
     /// [required](crate::Builder::require_path) path is missing, a stranger is [refused](crate::ForeignNodes::Refuse),
     /// the [queue is full](crate::Builder::max_waiters), the numbers of the path have ended, or a node of this session
-    /// [stays](AcquireError::Orphan) in front. So a required path that is deleted ends the latch for good.
+    /// [stays](AcquireError::Orphan) in front, or its own does when it [stands down](LeaderLatch::resign). So a required path
+    /// that is deleted ends the latch for good.
     Ended(AcquireError),
 }
 
 /// Stands for an election as long as the session lives: after losing the lead, because its node was deleted or the
-/// servers were unreachable for too long, it stands again behind all others.
+/// servers were unreachable for too long, it stands again behind all others: at once, and after ever longer pauses of at
+/// most five seconds if that happens again and again.
 ///
 /// For programs that check now and then whether they lead. Where a loss of the lead must stop work,
 /// [`Election::campaign`](crate::Election::campaign) fits better.
@@ -170,9 +173,11 @@ impl LeaderLatch {
         self.states.clone()
     }
 
-    /// Stands down, and waits until the next candidate can lead, or the session is over, or the servers have refused to
-    /// delete our node: the log tells that, and others wait until the session is over. Dropping the future does not stop it
-    /// once it has been polled.
+    /// Stands down, and waits until our node is deleted, so that the next candidate can lead, or the session is over, or the
+    /// servers have refused to delete it: then the last [state](LeaderLatch::subscribe) is [`Ended`](LatchState::Ended) with
+    /// [`AcquireError::Orphan`], the session [counts](crate::Session::orphans) the node, and others wait until it is over or
+    /// is permitted to. A node that is just being created is deleted without a wait for it. Dropping the future does not stop
+    /// it once it has been polled.
     pub async fn resign(self) {
         let Self { mut states, stop, .. } = self;
         drop(stop);
@@ -199,44 +204,74 @@ struct LatchTask {
 
 impl LatchTask {
     async fn run(self) {
+        let mut backoff = Backoff::default();
         loop {
             let elected = tokio::select! {
                 biased;
                 () = self.stopped() => return,
-                elected = self.stand() => elected,
+                stands = self.stand() => self.elected(stands).await,
             };
-            match elected {
-                Ok(leadership) => {
+            let pause = match elected {
+                Ok(None) => return,
+                Ok(Some(leadership)) => {
                     self.lead(&leadership).await;
                     if self.stopped.borrow().is_some() {
+                        let path = leadership.path().to_owned();
                         // The channel stays open until then.
-                        let _ = leadership.resign().await;
-                        return;
+                        return self.stood_down(path, leadership.resign().await);
                     }
+                    self.node.set(None);
+                    backoff.pause()
                 }
-                Err(AcquireError::NodeDeleted) => {}
-                Err(AcquireError::LeaseRanOut | AcquireError::Unavailable(_)) => {
-                    tokio::select! {
-                        biased;
-                        () = self.stopped() => return,
-                        () = sleep(PAUSE) => {}
-                    }
-                }
+                Err(AcquireError::NodeDeleted) => backoff.pause(),
+                Err(AcquireError::LeaseRanOut | AcquireError::Unavailable(_)) => PAUSE,
                 Err(error) => {
                     self.publisher.send_replace(LatchState::Ended(error));
                     return;
                 }
+            };
+            tokio::select! {
+                biased;
+                () = self.stopped() => return,
+                () = sleep(pause) => {}
             }
         }
     }
 
-    async fn stand(&self) -> Result<Leadership, AcquireError> {
+    async fn stand(&self) -> Result<Ticket, AcquireError> {
         let wait_queue = &self.wait_queue;
         self.node.set(None);
         let position = wait_queue.join_with(Role::Lead, Pace::MayWait, &self.data).await?;
         self.node.set(Some(position.node.path()));
-        let granted = Ticket::new(wait_queue.clone(), position).until_granted().await;
-        Ok(Leadership { guard: granted.inspect_err(|_| self.node.set(None))? })
+        Ok(Ticket::new(wait_queue.clone(), position))
+    }
+
+    /// Waits to be elected; `None` if the latch was stopped before, and has stood down.
+    async fn elected(
+        &self,
+        stands: Result<Ticket, AcquireError>,
+    ) -> Result<Option<Leadership>, AcquireError> {
+        let mut ticket = stands?;
+        let granted = tokio::select! {
+            biased;
+            () = self.stopped() => None,
+            granted = ticket.until_granted() => Some(granted),
+        };
+        let Some(granted) = granted else {
+            if let Some((path, left)) = ticket.leave() {
+                self.stood_down(path, left.await.map_err(ReleaseError::from));
+            }
+            return Ok(None);
+        };
+        Ok(Some(Leadership { guard: granted.inspect_err(|_| self.node.set(None))? }))
+    }
+
+    /// Has subscribers know that servers refuse to delete our node.
+    fn stood_down(&self, path: String, outcome: Result<(), ReleaseError>) {
+        if let Err(ReleaseError::Refused(WriteError::Rejected(rejection))) = outcome {
+            let orphan = AcquireError::Orphan { path, rejection };
+            self.publisher.send_replace(LatchState::Ended(orphan));
+        }
     }
 
     async fn stopped(&self) {
