@@ -7,6 +7,7 @@
 //! | `cancelled` | acquires that are dropped, wherever they are |
 //! | `carried` | requests of recipes, whatever befalls them |
 //! | `closing` | what the end of a program takes along and waits for |
+//! | `cohort_leavers` | tasks of a cohort that give up as they are passed the lock, and nodes that do not last |
 //! | `cohort_losses` | what becomes of those who wait for a cohort whose lock is lost |
 //! | `cohorts` | one node for many tasks, which pass the lock on |
 //! | `conditions` | when being woken proves the grant |
@@ -52,6 +53,7 @@ mod blocking;
 mod cancelled;
 mod carried;
 mod closing;
+mod cohort_leavers;
 mod cohort_losses;
 mod cohorts;
 mod conditions;

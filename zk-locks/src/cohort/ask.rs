@@ -85,13 +85,19 @@ impl Waiting {
         let closed = AcquireError::SessionEnded(SessionEnd::Closed);
         let told = (&mut self.granted).await;
         self.is_told = true;
-        told.unwrap_or(Err(closed))
+        let told = told.unwrap_or(Err(closed));
+        if let Ok(guard) = &told {
+            self.shared.has_it(guard.turn);
+        }
+        told
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
         if !self.is_told {
+            // First, so that a task that is about to pass it the lock, and cannot, does not have it wait again.
+            self.granted.close();
             self.shared.leave(self.number);
         }
     }

@@ -70,7 +70,7 @@ pub struct CohortGuard {
 pub(super) struct Turn {
     pub(super) number: u64,
     pub(super) since: Instant,
-    /// How many tasks have had the lock.
+    /// How many tasks have had the lock: those that left before they noticed do not count.
     pub(super) sections: u32,
     /// Whether a contender elsewhere is known to wait behind us.
     pub(super) contended: bool,
@@ -110,13 +110,15 @@ pub(super) enum Step {
 impl Turn {
     /// Whether the turn must end in favour of other contenders.
     fn is_spent(&self, stay: &Stay) -> bool {
-        let spent = self.sections >= stay.max_sections || self.since.elapsed() >= stay.max_time;
-        self.contended && spent || self.sections == u32::MAX
+        let had = self.sections >= stay.max_sections.max(1);
+        let spent = had || self.since.elapsed() >= stay.max_time;
+        self.contended && spent || self.held.token.local() == u32::MAX
     }
 
     /// Whether it matters if there is a contender behind us.
     pub(super) fn asks_who_is_behind(&self, somebody_waits: bool) -> bool {
-        !self.contended && (somebody_waits || self.sections > 1 || self.idle.is_some())
+        let was_passed_on = self.held.token.local() > 0;
+        !self.contended && (somebody_waits || was_passed_on || self.idle.is_some())
     }
 }
 

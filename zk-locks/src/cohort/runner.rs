@@ -1,12 +1,13 @@
 //! The task that gets the lock for a cohort, and watches it.
 
-use std::{pin::pin, sync::Arc};
+use std::{pin::pin, sync::Arc, time::Duration};
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use zk_client::{Cause, ReadError, Rejection, path::name};
 
 use super::local::{Shared, Step, Watched};
 use crate::{
+    backoff::Backoff,
     entry::Entry,
     error::{AcquireError, Lost},
     guard::{Guard, Held},
@@ -34,29 +35,43 @@ impl Runner {
     }
 
     pub(super) async fn run(mut self) {
+        let (mut backoff, mut pause) = (Backoff::default(), Duration::ZERO);
         loop {
             match self.shared.step() {
                 Step::Rest => break,
-                Step::Join => self.join().await,
+                Step::Join => {
+                    let is_undone = self.join(pause).await;
+                    pause = if is_undone { backoff.pause() } else { Duration::ZERO };
+                }
                 Step::Watch(turn) => self.watch(turn).await,
             }
         }
         self.at_rest = true;
     }
 
-    /// Gets the lock, unless all waiters have left, or a task of the cohort got it by a try.
-    async fn join(&self) {
+    /// Gets the lock after a pause, unless all waiters have left, or a task of the cohort got it by a try. Whether others
+    /// have undone that, and the waiters still wait.
+    async fn join(&self, pause: Duration) -> bool {
         let queued = tokio::select! {
             biased;
-            () = self.superseded() => return,
-            queued = self.queue() => queued,
+            () = self.superseded() => return false,
+            queued = self.queue_after(pause) => queued,
         };
         let requeues = self.shared.wait_queue.settings.stay.requeues;
         match queued {
             Ok((guard, ahead, contended)) => self.shared.grant(guard, ahead, contended),
-            Err(AcquireError::NodeDeleted | AcquireError::LeaseRanOut) if requeues => {}
+            Err(AcquireError::NodeDeleted | AcquireError::LeaseRanOut) if requeues => return true,
             Err(error) => self.shared.fail(&error),
         }
+        false
+    }
+
+    async fn queue_after(
+        &self,
+        pause: Duration,
+    ) -> Result<(Guard, Option<usize>, bool), AcquireError> {
+        sleep(pause).await;
+        self.queue().await
     }
 
     /// Gets the lock: with the number of contenders that were ahead, and whether there is one behind.

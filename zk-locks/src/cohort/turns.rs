@@ -22,7 +22,6 @@ impl Shared {
         let mut local = self.local();
         let turn = local.turn.as_mut()?;
         let (guard, _) = turn.idle.take()?;
-        turn.sections += 1;
         Some((turn.number, guard))
     }
 
@@ -36,6 +35,7 @@ impl Shared {
         match self.passed_on(number, guard, &attempt) {
             Ok(guard) => {
                 attempt.granted();
+                self.has_it(number);
                 Ok(guard)
             }
             Err(lost) => {
@@ -49,6 +49,7 @@ impl Shared {
     /// it must watch this turn instead.
     pub(super) fn adopt(self: &Arc<Self>, guard: Guard) -> CohortGuard {
         let turn = self.begin(&guard, false);
+        self.has_it(turn);
         self.changed();
         CohortGuard { guard: Some(guard), turn, shared: self.clone() }
     }
@@ -66,11 +67,18 @@ impl Shared {
         let _ = grant.send(Ok(guard));
     }
 
+    /// Counts a task that has got the lock.
+    pub(super) fn has_it(&self, number: u64) {
+        if let Some(turn) = self.local().turn(number) {
+            turn.sections = turn.sections.saturating_add(1);
+        }
+    }
+
     fn begin(&self, guard: &Guard, contended: bool) -> u64 {
         let (since, held) = (Instant::now(), guard.held().clone());
         let mut local = self.local();
         let number = local.number();
-        let turn = Turn { number, since, sections: 1, contended, held, idle: None };
+        let turn = Turn { number, since, sections: 0, contended, held, idle: None };
         let before = local.turn.replace(turn);
         drop(local);
         drop(before);
@@ -100,16 +108,14 @@ impl Shared {
                 }
                 Next::Pass(waiter) => waiter,
             };
-            if let Some(turn) = local.turn(number) {
-                turn.sections += 1;
-            }
             drop(local);
             let passed = match self.passed_on(number, guard, &waiter.attempt) {
                 Ok(passed) => passed,
                 Err(lost) => {
                     // This comes first: without waiters the runner ends.
-                    self.local().waiters.push_front(waiter);
+                    let left = self.waits_again(waiter);
                     self.lose(number, lost);
+                    drop(left);
                     return None;
                 }
             };
@@ -120,6 +126,16 @@ impl Shared {
                 Ok(()) | Err(Err(_)) => return None,
             }
         }
+    }
+
+    /// Gives a waiter its place back; returns it if it has left meanwhile, without finding that place.
+    fn waits_again(&self, waiter: Waiter) -> Option<Waiter> {
+        let mut local = self.local();
+        if waiter.grant.is_closed() {
+            return Some(waiter);
+        }
+        local.waiters.push_front(waiter);
+        None
     }
 
     /// The guard of the next holder; `Err` if the lock turns out to be lost.
