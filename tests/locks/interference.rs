@@ -1,7 +1,9 @@
 //! Asking for a lock back, taking it away, and making its path anew.
 
 use zk_client::CreateMode;
-use zk_locks::{AcquireError, Contender, ForeignNodes, Lock, Lost, zk_client};
+use zk_locks::{AcquireError, Client, Contender, ForeignNodes, Layout, Lock, Lost, zk_client};
+use zk_proto::OpCode;
+use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
 use crate::locks::support::{Setup, emptied, joined, on_each_release, within};
@@ -68,6 +70,43 @@ async fn eviction_needs_the_observed_token(setup: Setup) {
     assert!(next.token() > guard.token());
     drop(guard);
     within(next.release()).await.unwrap();
+}
+
+/// The path is made anew while the eviction is under way, and the next contender's node has the name and the version of
+/// the one that was to go.
+#[test_with(on_each_release)]
+async fn eviction_spares_a_later_node_of_the_name(setup: Setup) {
+    let path = setup.existing("reused").await;
+    let (proxy, zk) = setup.proxied().await;
+    let locks = |zk: &Client| {
+        let bare = Lock::builder(zk, &path).layout(Layout::Bare).build();
+        [bare, Lock::named(zk, &path, "report").build()]
+    };
+    for (lock, theirs) in locks(&setup.outsider).into_iter().zip(locks(&zk)) {
+        for last in [OpCode::SET_DATA, OpCode::DELETE] {
+            let first = within(lock.acquire()).await.unwrap();
+            let (seen, queue) = (contender(&theirs, 0).await, theirs.queue());
+            let held = proxy.on(Match::request(last).once()).hold();
+            let evicting = tokio::spawn(async move { queue.evict(&seen).await });
+            within(held.fired()).await;
+            let name = first.path().to_owned();
+            within(first.release()).await.unwrap();
+            setup.outsider.delete(&path).await.unwrap();
+            setup.outsider.create(&path, b"").await.unwrap();
+            let second = within(lock.acquire()).await.unwrap();
+            assert_eq!(second.path(), name);
+            held.release();
+            assert_eq!(within(evicting).await.unwrap(), Ok(false));
+            assert_eq!(within(second.check()).await, Ok(()));
+            let seen = contender(&theirs, 0).await;
+            assert!(theirs.queue().evict(&seen).await.unwrap());
+            assert_eq!(within(second.lost()).await, Lost::NodeDeleted);
+            drop(second);
+            emptied(&setup.outsider, &path).await;
+            setup.outsider.delete(&path).await.unwrap();
+            setup.outsider.create(&path, b"").await.unwrap();
+        }
+    }
 }
 
 /// Scenario 45, as far as it ends well.

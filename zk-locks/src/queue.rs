@@ -8,6 +8,7 @@ use crate::{
     follow::Follow,
     front::Front,
     layout::Filter,
+    token::FencingToken,
 };
 
 /// The queue of a lock, seen from outside, whatever implementations its contenders use.
@@ -110,21 +111,55 @@ impl Queue {
     ///
     /// Returns `false` if it has left, or if another node, with another token, has its name by now.
     ///
+    /// A read and a delete. Where names have no ids, as with [`Lock::named`](crate::Lock::named) and
+    /// [`Layout::Bare`](crate::Layout::Bare), a path that is made anew in between brings the name back, and no request deletes
+    /// by token. So there the node's data is first written again, which makes its version one that a new node does not have.
+    /// What remains: a new node may have its data replaced by that of the old one; and without the permission to write, it is
+    /// the version that was seen that is deleted, which a new node may share.
+    ///
     /// # Errors
     /// [`WriteError`].
     pub async fn evict(&self, contender: &Contender) -> Result<bool, WriteError> {
-        let path = join(&self.path, &contender.name);
-        match self.client.exists(&path).await.map_err(nothing_written)? {
-            Some(stat) if stat.czxid.0 == contender.token.get() => {}
-            _ => return Ok(false),
-        }
-        match self.client.delete(&path).await {
-            Ok(()) => {
-                tracing::warn!(path, token = contender.token.get(), "contender evicted");
-                Ok(true)
+        let (path, token) = (join(&self.path, &contender.name), contender.token);
+        loop {
+            let delete = self.client.delete(&path);
+            let delete = match self.filter.has_ids() {
+                true => self.is_there(&path, token).await?.then_some(delete),
+                false => self.marked(&path, token).await?.map(|version| delete.version(version)),
+            };
+            let Some(delete) = delete else { return Ok(false) };
+            match delete.await {
+                Ok(()) => {
+                    tracing::warn!(path, token = token.get(), "contender evicted");
+                    return Ok(true);
+                }
+                Err(WriteError::Rejected(Rejection::NoNode)) => return Ok(false),
+                Err(WriteError::Rejected(Rejection::BadVersion)) => {}
+                Err(error) => return Err(error),
             }
-            Err(WriteError::Rejected(Rejection::NoNode)) => Ok(false),
-            Err(error) => Err(error),
+        }
+    }
+
+    async fn is_there(&self, path: &str, token: FencingToken) -> Result<bool, WriteError> {
+        let stat = self.client.exists(path).await.map_err(nothing_written)?;
+        Ok(stat.is_some_and(|stat| stat.czxid.0 == token.get()))
+    }
+
+    /// Gives the node with this token a version of its own, as far as that is permitted; `None` if it is not there.
+    async fn marked(&self, path: &str, token: FencingToken) -> Result<Option<i32>, WriteError> {
+        loop {
+            let (data, seen) = match self.client.get(path).await {
+                Ok((data, stat)) if stat.czxid.0 == token.get() => (data, stat),
+                Ok(_) | Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(None),
+                Err(error) => return Err(nothing_written(error)),
+            };
+            match self.client.set(path, &data).version(seen.version).await {
+                Ok(stat) if stat.czxid == seen.czxid => return Ok(Some(stat.version)),
+                Ok(_) | Err(WriteError::Rejected(Rejection::NoNode)) => return Ok(None),
+                Err(WriteError::Rejected(Rejection::BadVersion)) => {}
+                Err(WriteError::Rejected(Rejection::NoAuth)) => return Ok(Some(seen.version)),
+                Err(error) => return Err(error),
+            }
         }
     }
 }
