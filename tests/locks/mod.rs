@@ -3,6 +3,7 @@
 //! | module | concern |
 //! |---|---|
 //! | `barriers` | no participant goes on too early, and none waits for ever |
+//! | `befallen` | proclaiming, and durable locks, whatever befalls each request |
 //! | `blocking` | threads without a runtime, with every recipe |
 //! | `cancelled` | acquires that are dropped, wherever they are |
 //! | `carried` | requests of recipes, whatever befalls them |
@@ -49,6 +50,7 @@
 //! | `support` | servers, proxies, and ways of waiting |
 
 mod barriers;
+mod befallen;
 mod blocking;
 mod cancelled;
 mod carried;

@@ -51,7 +51,9 @@ pub struct DurableGuard {
     observers: Observers,
     live: Live,
     /// Dropping it ends the task that renews the grant.
-    _stop: oneshot::Sender<()>,
+    stop: Option<oneshot::Sender<()>>,
+    /// For how long it was held, and whether it was lost, once it has been released: its end is no loss then.
+    over: Option<(Duration, Option<Lost>)>,
 }
 
 impl DurableGuard {
@@ -71,7 +73,8 @@ impl DurableGuard {
         let tenure = Arc::new(Tenure::new(client.clone(), token, terms));
         let (stop, stopped) = oneshot::channel();
         client.spawn(tenure.clone().keep(stopped));
-        Self { tenure, client, since: Instant::now(), observers, live, _stop: stop }
+        let (since, stop, over) = (Instant::now(), Some(stop), None);
+        Self { tenure, client, since, observers, live, stop, over }
     }
 
     /// The number to show to the resource that the lock protects: see [`FencingToken`].
@@ -134,12 +137,13 @@ impl DurableGuard {
     /// Asks the servers whether the lock is held, by a transaction that a quorum agrees to.
     ///
     /// # Errors
-    /// [`CheckError::Lost`] if it is not; [`CheckError::Unavailable`] if the servers could not be asked.
+    /// [`CheckError::Lost`] if it is not, or once its lease is over; [`CheckError::Unavailable`] if the servers could not be asked.
     pub async fn check(&self) -> Result<(), CheckError> {
-        if let Some(lost) = self.tenure.loss() {
-            return Err(lost.into());
-        }
-        let checked = self.held().await;
+        let checked = tokio::select! {
+            biased;
+            lost = self.lost() => return Err(lost.into()),
+            checked = async { self.held().await } => checked,
+        };
         match (checked, self.tenure.loss()) {
             (_, Some(lost)) => Err(lost.into()),
             (Ok(Ok(_)), None) => Ok(()),
@@ -170,8 +174,12 @@ impl DurableGuard {
     /// session does: then the lock stays its owner's.
     ///
     /// # Errors
-    /// [`ReleaseError`]. The lock stays locked, until its owner takes and releases it, or its lease is over.
-    pub fn release(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
+    /// [`ReleaseError`]. The lock stays locked, until its owner takes and releases it, or its lease is over; if the session has
+    /// [ended](ReleaseError::SessionEnded), it may be free already: the answer did not come.
+    pub fn release(mut self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
+        self.over = Some(self.so_far());
+        // First, or it would notice that the grant is gone.
+        self.stop = None;
         let deleted = self.client.delete(&self.tenure.terms.path).if_exists().submit();
         async move {
             let released = deleted.await.map(drop).map_err(ReleaseError::from);
@@ -179,13 +187,18 @@ impl DurableGuard {
             released
         }
     }
+
+    /// For how long it has been held, and whether it is lost.
+    fn so_far(&self) -> (Duration, Option<Lost>) {
+        (self.since.elapsed(), self.tenure.loss())
+    }
 }
 
 impl Drop for DurableGuard {
     fn drop(&mut self) {
         let Terms { path, .. } = &self.tenure.terms;
         self.live.names().remove(name(path));
-        let (held, lost) = (self.since.elapsed(), self.tenure.loss());
+        let (held, lost) = self.over.unwrap_or_else(|| self.so_far());
         let token = self.tenure.token;
         self.observers.released(&Release { path, token, held, lost });
     }
