@@ -15,9 +15,11 @@ use zk_client::{AclList, Id, Perms, Rejection};
 use zk_locks::{
     AcquireError, Barrier, CohortLock, ConnectOptions, DoubleBarrier, DurableLock, Election,
     Follow, Group, GroupMember, Lock, Lost, MultiLock, Queue, ReleaseError, RwLock, Semaphore,
-    SimpleLock,
+    SimpleLock, Status,
     blocking::{Blocking, BlockingSession},
 };
+use zk_proto::OpCode;
+use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::test_with;
 
 use crate::locks::support::{Setup, emptied, in_thread, on_each_release, within};
@@ -239,4 +241,49 @@ async fn blocking_calls_return_what_has_come_of_them(setup: Setup) {
         assert_eq!(barrier.remove(), Ok(()));
     });
     within(done).await.unwrap();
+}
+
+/// Whatever the reason, which takes a question to find out.
+#[test_with(on_each_release)]
+async fn known_loss_is_told_without_waiting(setup: Setup) {
+    let path = setup.existing("known").await;
+    let proxy = setup.proxy().await;
+    let watched = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
+    let (servers, at) = (proxy.connect_string(), path.clone());
+    let held = within(in_thread(move || {
+        let guard = connect(&servers).lock(&at).acquire().unwrap();
+        assert_eq!(guard.lost_within(Duration::from_millis(1)), None);
+        guard
+    }))
+    .await
+    .unwrap();
+    within(watched.fired()).await;
+    let asked = proxy.on(Match::reply(OpCode::EXISTS)).hold();
+    setup.outsider.delete(held.path()).await.unwrap();
+    let told = in_thread(move || {
+        while !matches!(held.status(), Status::Lost(_)) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        (held.lost_within(Duration::ZERO), held)
+    });
+    let (told, held) = within(told).await.unwrap();
+    assert_eq!(told, Some(Lost::NodeDeleted));
+    asked.release();
+    drop(held);
+}
+
+/// The thread of a session serves its clients for as long as there are any.
+#[tokio::test]
+async fn session_lasts_as_long_as_its_last_guard() {
+    let server = TestServer::start().await.unwrap();
+    let servers = server.connect_string();
+    let held = in_thread(move || connect(&servers).lock("/l").acquire().unwrap().into_inner());
+    let guard = within(held).await.unwrap();
+    // Longer than a thread waits for the end of its session.
+    let lost = tokio::time::timeout(Duration::from_secs(6), guard.lost()).await;
+    assert!(lost.is_err(), "{lost:?}");
+    within(guard.check()).await.unwrap();
+    within(guard.release()).await.unwrap();
+    server.proxy().all_closed().await;
+    assert!(server.sessions().is_empty());
 }

@@ -35,7 +35,7 @@ use tokio::{
     sync::oneshot,
     time::timeout,
 };
-use zk_client::{Client, ConnectError, ConnectOptions};
+use zk_client::{Client, ConnectError, ConnectOptions, SessionState};
 
 mod recipes;
 
@@ -43,7 +43,7 @@ mod recipes;
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// A session for threads without a runtime. Cheap to clone; the session is closed when all clones, locks and guards are
-/// dropped.
+/// dropped, and with them whatever else has its client.
 ///
 /// ```no_run
 /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -64,10 +64,10 @@ pub struct BlockingSession {
     driver: Arc<Driver>,
 }
 
-/// The thread that drives a session. It ends when this is dropped.
+/// The thread that drives a session. It ends when this and all clients are dropped.
 struct Driver {
     runtime: Handle,
-    /// Dropping it stops the thread.
+    /// Dropping it has the thread end with the session.
     _stop: oneshot::Sender<()>,
 }
 
@@ -101,13 +101,16 @@ impl BlockingSession {
                     Ok(client) => client,
                     Err(error) => return drop(started.send(Err(SessionError::from(error)))),
                 };
-                let session = client.session();
+                let mut session = client.session();
                 if started.send(Ok((client, Handle::current()))).is_err() {
                     return;
                 }
                 // Resolves when the sender is dropped.
                 let _ = stopped.await;
-                // The last client is dropped here too, which closes the session.
+                // The last client is dropped now, which closes the session, unless a value that is not `Blocking` has one.
+                while !matches!(session.state(), SessionState::Closing | SessionState::Ended(_)) {
+                    session.changed().await;
+                }
                 let _ = timeout(FAREWELL, session.ended()).await;
             });
         };
@@ -209,7 +212,7 @@ impl<T> Deref for Blocking<T> {
 }
 
 impl<T> Blocking<T> {
-    /// Returns the asynchronous value.
+    /// Returns the asynchronous value. The session's thread goes on as long as that has its client.
     pub fn into_inner(self) -> T {
         self.inner
     }

@@ -10,6 +10,7 @@ use crate::{
     contender::Contender,
     error::{AcquireError, CheckError, Lost, ReleaseError},
     follow::Follow,
+    guard::Status,
 };
 
 /// A recipe with `acquire` and `try_acquire`.
@@ -25,6 +26,7 @@ pub trait Acquire {
 pub trait Hold {
     fn until_lost(&self) -> impl Future<Output = Lost>;
     fn confirm(&self) -> impl Future<Output = Result<(), CheckError>>;
+    fn known(&self) -> Status;
 }
 
 /// A guard that can be released.
@@ -65,6 +67,9 @@ macro_rules! held {
             }
             fn confirm(&self) -> impl Future<Output = Result<(), CheckError>> {
                 crate::$as::check(self)
+            }
+            fn known(&self) -> Status {
+                crate::$as::status(self)
             }
         }
     )*};
@@ -144,7 +149,12 @@ impl<G: Hold> Blocking<G> {
     /// Waits at most this long for a loss; `None` if the lock is still held then.
     #[must_use]
     pub fn lost_within(&self, time: Duration) -> Option<Lost> {
-        self.session.run(async { timeout(time, self.inner.until_lost()).await.ok() })
+        let lost = self.session.run(async { timeout(time, self.inner.until_lost()).await.ok() });
+        // That it is lost may be known before the reason is, which servers are asked for.
+        lost.or_else(|| match self.inner.known() {
+            Status::Lost(lost) => Some(lost),
+            Status::Held | Status::Suspect { .. } => None,
+        })
     }
 }
 
