@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use zk_client::{CreateMode, SessionState, WriteError};
-use zk_locks::{AcquireError, CheckError, Client, ConnectOptions, Lock, Lost, Semaphore, Status};
+use zk_locks::{
+    AcquireError, Barrier, CheckError, Client, ConnectOptions, Lock, Lost, Semaphore, Status,
+};
 use zk_proto::OpCode;
 use zk_testkit::{
     TestServer,
@@ -208,4 +210,17 @@ async fn read_only_member_leaves_holder_in_doubt() {
     assert!(checked.as_ref().is_err_and(refused), "{checked:?}");
     let lost = within(guard.lost()).await;
     assert!(matches!(lost, Lost::LeaseRanOut | Lost::SessionEnded(_)), "{lost:?}");
+}
+
+/// One that sets it tells another one to remove it, whose member does not show it yet.
+#[tokio::test]
+async fn unseen_barrier_is_removed_all_the_same() {
+    let (server, leader, follower) = ensemble(|_| {}).await;
+    let setter = options(&server, &[leader]).connect().await.unwrap();
+    let remover = options(&server, &[follower]).connect().await.unwrap();
+    server.with(|ensemble, now| ensemble.set_lag(now, follower, LAG));
+    let barrier = Barrier::new(&setter, "/b");
+    assert!(within(barrier.set()).await.unwrap());
+    within(Barrier::new(&remover, "/b").remove()).await.unwrap();
+    assert!(!within(barrier.is_set()).await.unwrap());
 }

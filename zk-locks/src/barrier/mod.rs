@@ -58,7 +58,8 @@ impl Barrier {
         .unreported()
     }
 
-    /// Sets the barrier: every client that calls [`wait`](Barrier::wait) from now on waits. Returns whether the barrier
+    /// Sets the barrier: every client that calls [`wait`](Barrier::wait) from now on waits, if its server knows of the
+    /// barrier already; [`Client::sync`] in front sees to that. Returns whether the barrier
     /// was unset before, as far as is known: a lost reply leaves that open.
     ///
     /// One request, which is repeated until it is answered; one more round trip if the path is missing. If the future
@@ -73,13 +74,18 @@ impl Barrier {
 
     /// Removes the barrier and releases all waiters. Succeeds if there is none.
     ///
-    /// Two requests. If the future is dropped after it was polled, the barrier may be removed or not.
+    /// Two requests; two more if the server asked knows of none, as others may. If the future is dropped after it was polled, the barrier may be removed or not.
     ///
     /// # Errors
     /// [`AcquireError`]. The barrier may be removed.
     pub async fn remove(&self) -> Result<(), AcquireError> {
         let WaitQueue { client, path, .. } = &*self.wait_queue;
-        let Some(stat) = client.exists(path).await? else { return Ok(()) };
+        let mut seen = client.exists(path).await?;
+        if seen.is_none() {
+            client.sync(path).await?;
+            seen = client.exists(path).await?;
+        }
+        let Some(stat) = seen else { return Ok(()) };
         loop {
             match client.delete(path).await {
                 Ok(()) | Err(zk_client::WriteError::Rejected(Rejection::NoNode)) => return Ok(()),
