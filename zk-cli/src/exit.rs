@@ -253,6 +253,11 @@ impl Failure {
             | AcquireError::SequenceExhausted { .. } => {
                 Self::new(Exit::No, format_args!("{path}: {error}"))
             }
+            AcquireError::NoSuchName { .. } => {
+                Self::new(Exit::Usage, format_args!("{path}: there are no names for such a lock"))
+                    .next("zk help names lists whose names there are, and for what")
+            }
+            AcquireError::Unavailable(cause) => Self::unanswered(path, &cause),
             error => Self::new(Exit::Unavailable, format_args!("{path}: {error}")),
         }
     }

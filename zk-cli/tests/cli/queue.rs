@@ -69,14 +69,13 @@ async fn node_names_follow_the_chosen_mode() {
         held.tell("go").await;
         held.ended().await.ok();
     }
-    let without_sides = ["lock", "--mode", "custom", "--names", "-a-", "--shared", "/own"];
-    for refused in [&["lock", "--mode", "custom", "/own"][..], &without_sides] {
+    let without_sides = ["lock", "--mode", "custom", "--names=-a-", "--shared", "/own"];
+    let recipe = ["lock", "--mode", "recipe", "--shared", "/l"];
+    for refused in [&["lock", "--mode", "custom", "/own"][..], &without_sides, &recipe] {
         let arguments: Vec<_> = refused.iter().copied().chain(["--", "true"]).collect();
         let refused = world.run(arguments).await;
-        assert_ne!(refused.code, Some(0), "{refused:?}");
+        assert_eq!(refused.code, Some(2), "{refused:?}");
     }
-    let refused = world.run(["lock", "--mode", "recipe", "--shared", "/l", "--", "true"]).await;
-    assert_ne!(refused.code, Some(0), "{refused:?}");
 }
 
 #[tokio::test]
