@@ -57,10 +57,11 @@ impl ConnectArgs {
     }
 
     /// Sees to it that getting a session takes this long at most.
-    pub(crate) fn within(&mut self, limit: Duration) {
-        // A profile's limit is not asked: this one was given explicitly.
-        let own = self.connect_timeout.unwrap_or(TIMEOUT_DEFAULT);
+    pub(crate) fn within(&mut self, limit: Duration) -> Result<(), Failure> {
+        let profile = self.profile.as_deref().map(Profile::named).transpose()?.unwrap_or_default();
+        let own = self.connect_timeout.or(profile.connect_timeout).unwrap_or(TIMEOUT_DEFAULT);
         self.connect_timeout = Some(own.min(limit));
+        Ok(())
     }
 
     /// A session: that of the shell, or else a new one.

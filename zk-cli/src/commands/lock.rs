@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustix::process::Signal;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use zk_client::Client;
 use zk_locks::{AcquireError, Builder, Guard, Layout, Lock, RwLock, Semaphore};
 
@@ -21,6 +21,7 @@ use crate::{
         signals::{FOR_THE_COMMAND, Signals},
     },
     render::{complain, printable},
+    shared::Shared,
 };
 
 pub(crate) async fn run(args: LockArgs) -> Result<Exit, Failure> {
@@ -31,12 +32,16 @@ pub(crate) async fn run(args: LockArgs) -> Result<Exit, Failure> {
     let mut connect = args.connect.clone();
     connect.lease = args.job.lease.into();
     if let Some(timeout) = args.timeout {
-        connect.within(timeout);
+        connect.within(timeout)?;
     }
     let client = tokio::select! {
         biased;
         signal = signals.next() => return Ok(Exit::Signal(signal.as_raw())),
         client = connect.connect() => client?,
+        // A shell's session has a limit of its own.
+        () = until(deadline), if Shared::current().is_some() => {
+            return Err(Failure::acquire(&args.path)(AcquireError::TimedOut));
+        }
     };
     let acquired = tokio::select! {
         biased;
@@ -60,6 +65,13 @@ pub(crate) async fn run(args: LockArgs) -> Result<Exit, Failure> {
     };
     closed(&client, &args.path).await;
     result
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => pending().await,
+    }
 }
 
 enum Acquired {

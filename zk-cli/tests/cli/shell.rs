@@ -234,3 +234,15 @@ async fn shell_works_in_tmux() {
     tmux.press(&["C-d"]).await;
     tmux.see("ended 0").await;
 }
+
+/// The session that it waits for is the shell's.
+#[tokio::test]
+async fn timeout_of_a_lock_includes_connecting() {
+    let server = TestServer::start().await.unwrap();
+    server.pause();
+    let began = std::time::Instant::now();
+    let args = ["--connect-timeout", "30s"];
+    let ended = script(&server.connect_string(), &args, "lock --timeout 1s /l -- true\n").await;
+    assert!(began.elapsed() < std::time::Duration::from_secs(20), "{ended:?}");
+    assert_eq!(ended.code, Some(124), "{ended:?}");
+}
