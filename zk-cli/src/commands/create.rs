@@ -1,6 +1,6 @@
 //! `zk create`: creates a node, and what is missing above it if wished.
 
-use zk_client::{Client, CreateMode, Created, ReadError, Rejection, SessionEnd, WriteError};
+use zk_client::{Cause, Client, CreateMode, Created, ReadError, Rejection, SessionEnd, WriteError};
 
 use crate::{
     acl,
@@ -85,8 +85,16 @@ async fn keep(args: &CreateArgs, client: &Client, data: &[u8]) -> Result<Exit, F
     print(args, &created)?;
     let path = &*created.path;
     loop {
-        let (stat, changed) = client.exists(path).watch().await.map_err(|error| match error {
-            ReadError::Unavailable(zk_client::Cause::SessionEnded(SessionEnd::Expired)) => {
+        let asked = match client.exists(path).watch().await {
+            // It is there, as far as that is to be known, until the session ends.
+            Err(ReadError::Rejected(Rejection::NoAuth)) => {
+                let end = client.session().ended().await;
+                Err(ReadError::Unavailable(Cause::SessionEnded(end)))
+            }
+            asked => asked,
+        };
+        let (stat, changed) = asked.map_err(|error| match error {
+            ReadError::Unavailable(Cause::SessionEnded(SessionEnd::Expired)) => {
                 let why = format!("{path}: deleted with the session, which has expired");
                 Failure::new(Exit::Unavailable, why)
             }

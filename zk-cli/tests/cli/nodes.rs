@@ -3,13 +3,14 @@
 use std::process::Stdio;
 
 use serde_json::json;
-use zk_client::{CreateMode, OpCode};
+use zk_client::{CreateMode, ErrorCode, OpCode};
 use zk_testkit::{
+    TestServer,
     proxy::{Match, Proxy},
     real::Release,
 };
 
-use crate::support::{Running, World, run, zk};
+use crate::support::{Running, World, must, run, zk};
 
 #[tokio::test]
 async fn node_commands_create_read_write_delete() {
@@ -223,4 +224,19 @@ async fn invalid_path_fails_before_connecting() {
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.stderr.contains("not absolute"), "{ended:?}");
     }
+}
+
+/// Servers since 3.8.4 and 3.9.2 do not tell whether a node is there that may not be read.
+#[tokio::test]
+async fn ephemeral_node_may_be_unreadable() {
+    let server = TestServer::start().await.unwrap();
+    let asked = server.on(Match::reply(OpCode::EXISTS)).watch();
+    let args = ["create", "--ephemeral", "--acl", "world:anyone:c", "/here"];
+    let mut held = Running::start(zk(&server.connect_string()).args(args));
+    assert_eq!(held.line().await, "/here");
+    let answer = must("the answer", asked.fired()).await;
+    assert_eq!(answer.error, Some(ErrorCode::NO_AUTH));
+    server.expire(server.sessions()[0]);
+    let ended = held.ended().await;
+    assert_eq!(ended.complaint(), "/here: deleted with the session, which has expired");
 }
