@@ -1,6 +1,6 @@
 //! Hearing that something below a node has changed, at a pace at which all of it can be read again each time.
 
-use std::time::Duration;
+use std::{future::pending, time::Duration};
 
 use tokio::time::{Instant, sleep_until};
 use zk_client::{Cache, CacheEvent, CacheEvents, Client};
@@ -14,20 +14,37 @@ const PACE: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(crate) struct Changes {
     events: CacheEvents,
+    /// Those of another node.
+    more: Option<CacheEvents>,
     path: String,
     last: Instant,
 }
 
 impl Changes {
     pub(crate) fn of(client: &Client, path: &str) -> Result<Self, Failure> {
-        let cache = Cache::subtree(client, path).without_data().events_max(1);
-        let cache = cache.start().map_err(|error| Failure::new(Exit::Usage, error))?;
-        Ok(Self { events: cache.events(), path: path.to_owned(), last: Instant::now() })
+        let events = events(client, path)?;
+        Ok(Self { events, more: None, path: path.to_owned(), last: Instant::now() })
+    }
+
+    /// Also those of another node.
+    pub(crate) fn and_of(self, client: &Client, path: Option<&str>) -> Result<Self, Failure> {
+        let more = path.map(|path| events(client, path)).transpose()?;
+        Ok(Self { more, ..self })
     }
 
     /// Waits for the next change after the last call; several in a row are one.
     pub(crate) async fn next(&mut self) -> Result<(), Failure> {
-        match self.events.next().await {
+        let more = async {
+            match &mut self.more {
+                Some(more) => more.next().await,
+                None => pending().await,
+            }
+        };
+        let event = tokio::select! {
+            event = self.events.next() => event,
+            event = more => event,
+        };
+        match event {
             Some(CacheEvent::Ended(end)) => {
                 Err(Failure::new(Exit::Unavailable, format_args!("{}: {end}", self.path)))
             }
@@ -39,4 +56,10 @@ impl Changes {
             }
         }
     }
+}
+
+fn events(client: &Client, path: &str) -> Result<CacheEvents, Failure> {
+    let cache = Cache::subtree(client, path).without_data().events_max(1);
+    let cache = cache.start().map_err(|error| Failure::new(Exit::Usage, error))?;
+    Ok(cache.events())
 }

@@ -32,6 +32,7 @@ mod demo;
 mod dump;
 mod duration;
 mod exit;
+mod found;
 mod interrupt;
 #[cfg(unix)]
 mod lock;

@@ -188,7 +188,7 @@ pub(crate) struct ContenderArgs {
 /// Show who holds a lock, and who waits for it
 ///
 /// One line for each, the holder first: of exclusive and read/write locks, elections, semaphores (their permits first),
-/// cohorts (one line for each process), and locks that are a single node; whichever library they use. Ages are the
+/// cohorts (one line for each process), durable locks, and locks that are a single node; whichever library they use. Ages are the
 /// difference of two clocks: this machine's now, and the leader's when the node was created.
 ///
 /// With -R all locks below PATH are listed, except for those that are a single node.

@@ -6,6 +6,7 @@ use zk_locks::{Contender, Queue};
 use crate::{
     args::{CommonArgs, ContenderArgs},
     exit::{Exit, Failure},
+    found::{self, Found},
     render::{self, printable},
 };
 
@@ -20,7 +21,7 @@ struct Report<'a> {
 }
 
 pub(crate) async fn revoke(args: ContenderArgs) -> Result<Exit, Failure> {
-    let done = act(&args, async |queue: &Queue, contender: &Contender| {
+    let done = act(&args, true, async |queue: &Queue, contender: &Contender| {
         queue.revoke(contender).await.map_err(Failure::write(&args.path))
     })
     .await?;
@@ -33,31 +34,39 @@ pub(crate) async fn revoke(args: ContenderArgs) -> Result<Exit, Failure> {
 }
 
 pub(crate) async fn evict(args: ContenderArgs) -> Result<Exit, Failure> {
-    let done = act(&args, async |queue: &Queue, contender: &Contender| {
+    let done = act(&args, false, async |queue: &Queue, contender: &Contender| {
         queue.evict(contender).await.map_err(Failure::write(&args.path))
     })
     .await?;
     report(&args, done, |whom| format!("{whom} was evicted from {}\n", args.path))
 }
 
-/// Does it to the contender with that token. Returns what that said of itself; `None` if it is not there.
+/// Does it to the contender with that token, which may have several nodes: permits that were taken together. Returns what
+/// that said of itself; `None` if it is not there.
 async fn act(
     args: &ContenderArgs,
+    is_to_hear: bool,
     act: impl AsyncFn(&Queue, &Contender) -> Result<bool, Failure>,
 ) -> Result<Option<String>, Failure> {
     let ContenderArgs { path, token, common: CommonArgs { connect, .. } } = args;
     connect
         .with_session(|client| async move {
-            let queue = Queue::new(&client, path);
-            let contenders = queue.contenders().await.map_err(Failure::read(path))?;
-            let there = contenders.iter().find(|contender| contender.token.get() == *token);
-            let Some(contender) = there else { return Ok(None) };
-            // That of one that was asked before is the request.
-            let whom = match contender.is_revoked() {
-                true => String::new(),
-                false => contender.description().into_owned(),
-            };
-            Ok(act(&queue, contender).await?.then_some(whom))
+            let mut there = found::at(&client, path).await.map_err(Failure::read(path))?;
+            there.retain(|found| found.contender.token.get() == *token);
+            if is_to_hear && there.iter().any(|found| !found.hears) {
+                let why = format_args!("{path}: a holder of this kind cannot be asked").to_string();
+                let next = format!("zk evict {path} {token} takes the lock away");
+                return Err(Failure::new(Exit::No, why).next(next));
+            }
+            let mut whom = None;
+            for Found { queue, contender, description, .. } in there {
+                if act(&Queue::new(&client, &queue), &contender).await? {
+                    // That of one that was asked before is the request.
+                    let said = if contender.is_revoked() { String::new() } else { description };
+                    whom = whom.or(Some(said));
+                }
+            }
+            Ok(whom)
         })
         .await
 }

@@ -4,22 +4,19 @@ use std::{collections::BTreeSet, time::SystemTime};
 
 use serde::Serialize;
 use zk_client::{
-    Client, ReadError, Rejection, SessionId, Stat,
-    path::{self, join, parent, parse_sequence},
+    Client, ReadError, Rejection, SessionId,
+    path::{self, parent, parse_sequence},
 };
-use zk_locks::{Contender, Kind, Queue, SimpleLock};
 
 use crate::{
     args::HoldersArgs,
     changes::Changes,
     exit::{Exit, Failure},
+    found::{self, BESIDE, Found, is_permit},
     interrupt::Interrupt,
     render::{self, Lean, Table, age, age_millis, printable},
     tree,
 };
-
-/// Of those who wait for kazoo's semaphores, behind the semaphore's path.
-const BESIDE: &str = "-__lock__";
 
 #[derive(Debug, Serialize)]
 struct Lock {
@@ -97,7 +94,9 @@ pub(crate) async fn run(args: HoldersArgs) -> Result<Exit, Failure> {
 
 /// Prints them whenever something changes, until that cannot be found out any more.
 async fn follow(args: &HoldersArgs, client: &Client) -> Result<Exit, Failure> {
-    let mut changes = Changes::of(client, &args.path)?;
+    let beside = format!("{}{BESIDE}", args.path);
+    let beside = (&*args.path != "/").then_some(&*beside);
+    let mut changes = Changes::of(client, &args.path)?.and_of(client, beside)?;
     let mut before = None;
     loop {
         let (now, hidden) = locks(args, client).await?;
@@ -131,19 +130,32 @@ async fn locks(args: &HoldersArgs, client: &Client) -> Result<(Vec<Lock>, Vec<St
     let (mut paths, mut hidden) = (vec![args.path.to_string()], Vec::new());
     if args.recursive {
         // What is watched may come one day.
-        let exists = client.exists(&args.path).await.map_err(Failure::read(&args.path))?;
-        if args.watch && exists.is_none() {
+        if args.watch && !is_there(client, &args.path).await? {
             return Ok((Vec::new(), hidden));
         }
-        let below = tree::below(client, &args.path).await?;
+        let below = match tree::below(client, &args.path).await {
+            // It has gone meanwhile.
+            Err(_) if args.watch && !is_there(client, &args.path).await? => {
+                return Ok((Vec::new(), hidden));
+            }
+            below => below?,
+        };
         paths = candidates(&args.path, &below.paths);
         hidden = below.hidden;
     }
     let mut locks = Vec::new();
     for path in paths {
-        let queue = queue(client, &path).await.map_err(Failure::read(&path))?;
+        let queue = match queue(client, &path).await {
+            // One of its contenders is. The other locks are not.
+            Err(ReadError::Rejected(Rejection::NoAuth)) if args.recursive => {
+                hidden.push(path);
+                continue;
+            }
+            queue => queue.map_err(Failure::read(&path))?,
+        };
         // Nodes with numbers may be other things than contenders: those have sessions.
-        let is_lock = queue.iter().any(|entry| entry.session != SessionId(0).to_string());
+        let has_session = |entry: &Entry| entry.session != SessionId(0).to_string();
+        let is_lock = queue.iter().any(|entry| has_session(entry) || entry.kind == found::DURABLE);
         if is_lock || !args.recursive {
             let stat = match queue.is_empty() {
                 true => client.exists(&path).await.map_err(Failure::read(&path))?,
@@ -157,17 +169,22 @@ async fn locks(args: &HoldersArgs, client: &Client) -> Result<(Vec<Lock>, Vec<St
     Ok((locks, hidden))
 }
 
-/// Where locks may be: above nodes whose names end in a number, or are those of kazoo's permits.
+async fn is_there(client: &Client, path: &str) -> Result<bool, Failure> {
+    Ok(client.exists(path).await.map_err(Failure::read(path))?.is_some())
+}
+
+/// Where locks may be: above nodes whose names end in a number, or are those of kazoo's permits or of durable grants.
 fn candidates(top: &str, below: &[String]) -> Vec<String> {
     let mut paths = BTreeSet::new();
     for path in below.iter().filter(|path| !tree::is_reserved(path)) {
-        if !is_numbered(path::name(path)) && !is_permit(path::name(path)) {
+        let (name, Some(above)) = (path::name(path), parent(path)) else { continue };
+        let is_grant = found::is_grant(name) && path::name(above) == "grants";
+        if !is_numbered(name) && !is_permit(name) && !is_grant {
             continue;
         }
-        let Some(above) = parent(path) else { continue };
-        // Curator's semaphores have two queues; kazoo's have one beside them.
+        // Curator's semaphores and durable locks have two nodes; kazoo's semaphores have one beside them.
         let lock = match path::name(above) {
-            "leases" | "locks" if above != top => parent(above).unwrap_or(above),
+            "leases" | "locks" | "grants" if above != top => parent(above).unwrap_or(above),
             _ => above.strip_suffix(BESIDE).unwrap_or(above),
         };
         paths.insert(lock.to_owned());
@@ -178,54 +195,8 @@ fn candidates(top: &str, below: &[String]) -> Vec<String> {
 /// All holders and waiters at the path, whatever kind of lock that is.
 pub(crate) async fn queue(client: &Client, path: &str) -> Result<Vec<Entry>, ReadError> {
     let now = SystemTime::now();
-    match SimpleLock::new(client, path).holder().await? {
-        None => return Ok(Vec::new()),
-        Some(holder) if holder.session != SessionId(0) => {
-            return Ok(numbered(vec![entry(holder, true, now)]));
-        }
-        Some(_) => {}
-    }
-    let contenders = async |path: &str| Queue::new(client, path).contenders().await;
-    let there = contenders(path).await?;
-    let held = holding(there.iter().map(|contender| contender.kind));
-    let holds = |index: usize| index < held;
-    let mut entries: Vec<_> = there
-        .into_iter()
-        .enumerate()
-        .map(|(index, contender)| entry(contender, holds(index), now))
-        .collect();
-    // Curator's semaphore: permits that are taken, and who waits for one.
-    let leases = contenders(&join(path, "leases")).await?;
-    entries.extend(leases.into_iter().map(|lease| entry(lease, true, now)));
-    let waiting = contenders(&join(path, "locks")).await?;
-    entries.extend(waiting.into_iter().map(|waiter| entry(waiter, false, now)));
-    // kazoo's: permits have no numbers, and who waits for one does so beside the path.
-    let permits = kazoo_permits(client, path, now).await?;
-    if !permits.is_empty() {
-        entries.extend(permits);
-        let waiting = contenders(&format!("{path}{BESIDE}")).await?;
-        entries.extend(waiting.into_iter().map(|waiter| entry(waiter, false, now)));
-    }
-    Ok(numbered(entries))
-}
-
-/// The permits of kazoo's semaphore, each named by an id alone.
-async fn kazoo_permits(
-    client: &Client,
-    path: &str,
-    now: SystemTime,
-) -> Result<Vec<Entry>, ReadError> {
-    let (names, _) = client.children(path).await?;
-    let mut permits = Vec::new();
-    for name in names.into_iter().filter(|name| is_permit(name)) {
-        match client.get(&join(path, &name)).await {
-            Ok((data, stat)) => permits.push(permit(name, &data, &stat, now)),
-            Err(ReadError::Rejected(Rejection::NoNode)) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    permits.sort_by_key(|permit| permit.token);
-    Ok(permits)
+    let found = found::at(client, path).await?;
+    Ok(found.into_iter().zip(1..).map(|(found, position)| entry(found, position, now)).collect())
 }
 
 /// Whether a name ends in a number that servers have given.
@@ -234,70 +205,20 @@ fn is_numbered(name: &str) -> bool {
     suffix.is_some_and(|suffix| parse_sequence(suffix).is_some())
 }
 
-fn is_permit(name: &str) -> bool {
-    name.len() == 32 && name.bytes().all(|it| it.is_ascii_hexdigit())
-}
-
-fn numbered(mut entries: Vec<Entry>) -> Vec<Entry> {
-    for (index, entry) in entries.iter_mut().enumerate() {
-        entry.position = index + 1;
-    }
-    entries
-}
-
-/// One in a queue, or with a lock that has none.
-fn entry(contender: Contender, holds: bool, now: SystemTime) -> Entry {
+fn entry(found: Found, position: usize, now: SystemTime) -> Entry {
+    let Found { contender, holds, kind, description, .. } = found;
     Entry {
-        position: 0,
+        position,
         holds,
         revoked: contender.is_revoked(),
-        kind: contender.sequence.map_or("simple", |_| name(contender.kind)),
+        kind,
         sequence: contender.sequence,
         session: contender.session.to_string(),
         since_ms: contender.since,
         age_ms: age_millis(contender.since, now),
         token: contender.token.get(),
-        description: contender.description().into_owned(),
+        description,
         node: contender.name,
-    }
-}
-
-/// A permit of kazoo's.
-fn permit(node: String, data: &[u8], stat: &Stat, now: SystemTime) -> Entry {
-    Entry {
-        position: 0,
-        holds: true,
-        revoked: false,
-        kind: "lease",
-        sequence: None,
-        session: stat.ephemeral_owner.to_string(),
-        since_ms: stat.ctime,
-        age_ms: age_millis(stat.ctime, now),
-        token: stat.czxid.0,
-        description: String::from_utf8_lossy(data).into_owned(),
-        node,
-    }
-}
-
-/// How many, from the front, hold the lock: one, or all readers without another contender in front of them.
-pub(crate) fn holding(kinds: impl Iterator<Item = Kind>) -> usize {
-    let mut kinds = kinds.peekable();
-    match kinds.peek() {
-        None => 0,
-        Some(Kind::Read) => kinds.take_while(|kind| *kind == Kind::Read).count(),
-        Some(_) => 1,
-    }
-}
-
-/// What a contender wants, in a word.
-pub(crate) fn name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Exclusive => "exclusive",
-        Kind::Write => "write",
-        Kind::Read => "read",
-        Kind::Lead => "lead",
-        Kind::Lease => "lease",
-        _ => "unknown",
     }
 }
 
@@ -349,24 +270,12 @@ mod tests {
             "/s/locks/y-lock-0000000001",
             "/k/0123456789abcdef0123456789abcdef",
             "/k-__lock__/0123__lock__0000000000",
+            "/d/grants/3b5f6a0e-0000-4000-8000-0123456789ab",
+            "/plain/3b5f6a0e-0000-4000-8000-0123456789ab",
             "/plain/node",
             "/zookeeper/n-0000000001",
         ];
         let below = below.map(str::to_owned);
-        assert_eq!(candidates("/", &below), ["/k", "/l", "/s"]);
-    }
-
-    #[test]
-    fn holders_are_the_first_or_leading_readers() {
-        use Kind::{Exclusive, Read, Unknown, Write};
-        for (kinds, held) in [
-            (&[][..], 0),
-            (&[Exclusive, Exclusive], 1),
-            (&[Read, Read, Write, Read], 2),
-            (&[Write, Read], 1),
-            (&[Unknown, Read], 1),
-        ] {
-            assert_eq!(holding(kinds.iter().copied()), held, "{kinds:?}");
-        }
+        assert_eq!(candidates("/", &below), ["/d", "/k", "/l", "/s"]);
     }
 }

@@ -1,10 +1,13 @@
 //! `zk holders`.
 
 use rustix::process::Signal;
-use zk_locks::{CohortLock, Election, RwLock, Semaphore, SimpleLock, zk_client::CreateMode};
-use zk_testkit::real::Release;
+use zk_client::{Acl, AclList, Client, ConnectOptions};
+use zk_locks::{
+    CohortLock, DurableLock, Election, Lock, RwLock, Semaphore, SimpleLock, zk_client::CreateMode,
+};
+use zk_testkit::{TestServer, proxy::Match, real::Release};
 
-use crate::support::{Running, World, must};
+use crate::support::{Running, World, must, run, zk};
 
 #[tokio::test]
 async fn unused_lock_has_an_empty_queue() {
@@ -103,6 +106,15 @@ async fn holders_of_every_kind_of_lock_are_shown() {
     let simple = seen(&world, "/simple").await;
     assert!(simple[0].starts_with("holds simple") && simple[0].ends_with("me"), "{simple:?}");
 
+    let durable = DurableLock::builder(zk, "/d").description("me").build().owned_by("db-1");
+    let _durable = durable.acquire().await.unwrap();
+    assert_eq!(seen(&world, "/d").await, ["holds durable me"]);
+    let other = durable.clone().owned_by("db-2");
+    let waiting = tokio::spawn(async move { other.acquire().await.map(drop) });
+    world.queue_of("/d/locks", 1).await;
+    assert_eq!(seen(&world, "/d").await, ["holds durable me", "waits exclusive me"]);
+    waiting.abort();
+
     // As kazoo's semaphore has them.
     zk.create("/k", b"1").await.unwrap();
     zk.create("/k-__lock__", b"").await.unwrap();
@@ -152,8 +164,8 @@ async fn permits_are_listed_before_waiters_with_lower_numbers() {
 async fn all_locks_below_a_path_are_shown() {
     let world = World::new().await;
     let zk = &world.client;
-    let _one = zk_locks::Lock::new(zk, "/locks/deep/down/one").acquire().await.unwrap();
-    let _two = zk_locks::Lock::new(zk, "/locks/two").acquire().await.unwrap();
+    let _one = Lock::new(zk, "/locks/deep/down/one").acquire().await.unwrap();
+    let _two = Lock::new(zk, "/locks/two").acquire().await.unwrap();
     let semaphore = Semaphore::new(zk, "/locks/three", 2);
     let _permit = semaphore.acquire().await.unwrap();
     // Neither is a lock: the one is nobody's, the other has no number.
@@ -179,7 +191,7 @@ async fn all_locks_below_a_path_are_shown() {
 async fn holders_are_printed_again_at_each_change() {
     for release in [Release::V3_4, Release::V3_9] {
         let world = World::of(release).await;
-        let lock = zk_locks::Lock::builder(&world.client, "/l/a").description("me").build();
+        let lock = Lock::builder(&world.client, "/l/a").description("me").build();
         let mut one = Running::start(world.zk().args(["holders", "--watch", "--json", "/l/a"]));
         let mut all = Running::start(world.zk().args(["holders", "-R", "--watch", "--json", "/l"]));
         let holding = async |watch: &mut Running| -> bool {
@@ -196,4 +208,75 @@ async fn holders_are_printed_again_at_each_change() {
         one.signal(Signal::INT);
         assert_eq!(one.ended().await.code, Some(130));
     }
+}
+
+/// A lock whose path is deleted when it is free, as containers are, is free.
+#[tokio::test]
+async fn path_may_go_while_it_is_looked_at() {
+    let server = TestServer::start().await.unwrap();
+    let servers = server.connect_string();
+    let client = Client::connect(&servers).await.unwrap();
+    let mut request = 1;
+    loop {
+        client.create("/l", b"").await.unwrap();
+        let before = server.on(Match::requests().path("/l").nth(request)).hold();
+        let mut holders = zk(&servers);
+        let mut ended = std::pin::pin!(run(holders.args(["holders", "/l"])));
+        let ended = tokio::select! {
+            _ = before.fired() => {
+                client.delete("/l").await.unwrap();
+                before.release();
+                ended.await
+            }
+            ended = &mut ended => {
+                assert!(request > 3, "it was looked at");
+                break drop(ended.ok());
+            }
+        };
+        assert!(ended.stdout.starts_with("/l: no holder, no waiters"), "{request}: {ended:?}");
+        request += 1;
+    }
+}
+
+/// Those who wait for one of kazoo's permits do so beside the path.
+#[tokio::test]
+async fn waiters_beside_the_path_are_heard_of() {
+    let server = TestServer::start().await.unwrap();
+    let client = Client::connect(&server.connect_string()).await.unwrap();
+    let hex = "0123456789abcdef0123456789abcdef";
+    let (permit, waiter) = (format!("/k/{hex}"), format!("/k-__lock__/{hex}__lock__"));
+    let permit = client.create(&permit, b"one").parents();
+    permit.mode(CreateMode::Ephemeral).await.unwrap();
+    // The second time is when everything there has been heard of.
+    let looked = server.on(Match::replies().path("/k-__lock__").nth(2)).watch();
+    let args = ["holders", "--watch", "--json", "/k"];
+    let mut watch = Running::start(zk(&server.connect_string()).args(args));
+    let queue = async |watch: &mut Running| {
+        let line: serde_json::Value = serde_json::from_str(&watch.line().await).unwrap();
+        line["queue"].as_array().unwrap().len()
+    };
+    assert_eq!(queue(&mut watch).await, 1);
+    must("another look", looked.fired()).await;
+    let waiter = client.create(&waiter, b"two").parents();
+    waiter.mode(CreateMode::EphemeralSequential).await.unwrap();
+    assert_eq!(queue(&mut watch).await, 2);
+}
+
+/// What may be seen is printed, as by `zk ls -R`.
+#[tokio::test]
+async fn hidden_contender_hides_no_other_lock() {
+    let server = TestServer::start().await.unwrap();
+    let servers = server.connect_string();
+    let client = Client::connect(&servers).await.unwrap();
+    let private = ConnectOptions::new(&servers).unwrap().auth("digest", "ann:secret");
+    let private = private.connect().await.unwrap();
+    let _seen = must("the lock", Lock::new(&client, "/locks/b").acquire()).await.unwrap();
+    client.create("/locks/a", b"").await.unwrap();
+    let own = AclList::from_iter([Acl::creator_all()]);
+    let hidden = Lock::builder(&private, "/locks/a").acl(&own).build();
+    let _hidden = must("the lock", hidden.acquire()).await.unwrap();
+    let ended = run(zk(&servers).args(["holders", "-R", "/locks"])).await;
+    assert!(ended.stdout.contains("/locks/b\n   STATE"), "{ended:?}");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("/locks/a"), "{ended:?}");
 }

@@ -1,6 +1,10 @@
 //! `zk revoke`, `zk evict`, and the kinds of locks that `zk lock` takes.
 
-use crate::support::World;
+use zk_client::{Client, CreateMode, path::name};
+use zk_locks::{DurableLock, Lost, Semaphore, SimpleLock};
+use zk_testkit::TestServer;
+
+use crate::support::{World, must, run, zk};
 
 const HOLD: &str = "echo $ZK_LOCK_TOKEN; read -r go; exit 0";
 
@@ -119,4 +123,46 @@ async fn eviction_needs_the_holders_token() {
     assert!(said.ok().ends_with(" was evicted from /l\n"));
     let ended = held.ended().await;
     assert_eq!(ended.code, Some(123), "{ended:?}");
+}
+
+/// Whatever `zk holders` lists can be taken away by the token that it shows.
+#[tokio::test]
+async fn every_kind_of_holder_can_be_evicted() {
+    let server = TestServer::start().await.unwrap();
+    let servers = server.connect_string();
+    let client = Client::connect(&servers).await.unwrap();
+    let evict = async |path: &str, token: i64| {
+        let ended = run(zk(&servers).args(["evict", path, &token.to_string()])).await;
+        assert!(ended.ok().ends_with(&format!(" was evicted from {path}\n")));
+    };
+
+    let semaphore = Semaphore::new(&client, "/s", 3);
+    let both = must("permits", semaphore.acquire_many(2)).await.unwrap();
+    let tokens: Vec<_> = both.iter().map(|permit| permit.token().get()).collect();
+    assert_eq!(tokens[0], tokens[1], "one transaction has made them");
+    let asked = run(zk(&servers).args(["revoke", "/s", &tokens[0].to_string()])).await.ok();
+    assert!(asked.contains(" was asked for /s\n"), "{asked}");
+    for permit in &both {
+        must("the request", permit.revoked()).await.unwrap();
+    }
+    evict("/s", tokens[0]).await;
+    for permit in &both {
+        assert_eq!(must("the loss", permit.lost()).await, Lost::NodeDeleted);
+    }
+
+    let simple = must("the lock", SimpleLock::new(&client, "/single").acquire()).await.unwrap();
+    evict("/single", simple.token().get()).await;
+    assert_eq!(must("the loss", simple.lost()).await, Lost::NodeDeleted);
+
+    let durable = must("the lock", DurableLock::new(&client, "/d", "us").acquire()).await.unwrap();
+    evict("/d", durable.token().get()).await;
+    assert_eq!(must("the loss", durable.lost()).await, Lost::NodeDeleted);
+
+    // As kazoo's semaphore has them.
+    client.create("/k/0123456789abcdef0123456789abcdef", b"them").parents().await.unwrap();
+    let permit = "/k/fedcba9876543210fedcba9876543210";
+    let created = client.create(permit, b"them").mode(CreateMode::Ephemeral).await.unwrap();
+    evict("/k", created.stat.czxid.0).await;
+    let (left, _) = client.children("/k").await.unwrap();
+    assert!(left.len() == 1 && left[0] != name(permit), "{left:?}");
 }

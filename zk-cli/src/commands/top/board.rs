@@ -8,7 +8,7 @@ use std::{
 use zk_locks::{Contender, Kind};
 
 use super::cursor::Motion;
-use crate::commands::holders;
+use crate::found;
 
 /// Contenders of one queue that are read and shown; all are counted.
 pub(crate) const SHOWN_MAX: usize = 50;
@@ -109,7 +109,8 @@ pub(crate) struct Board {
     pub(crate) error: Option<String>,
     /// Where the cursor is, by names, since lists change under it.
     selected: Option<String>,
-    token: Option<i64>,
+    /// The node. Several may have one token.
+    chosen: Option<String>,
 }
 
 impl Lock {
@@ -140,7 +141,7 @@ impl Lock {
             Shape::Queue => match self.reading.entries.first().map(|entry| entry.contender.kind) {
                 Some(Kind::Lead) => "election",
                 Some(Kind::Lease) => "permits",
-                Some(kind) => holders::name(kind),
+                Some(kind) => found::name(kind),
                 None => "-",
             },
         }
@@ -214,7 +215,7 @@ impl Board {
     /// Where the cursor is in the selected lock's queue.
     pub(crate) fn queue_place(&self) -> usize {
         let entries = self.selected().map_or(&[][..], |lock| &lock.reading.entries);
-        let is_chosen = |entry: &Entry| Some(entry.contender.token.get()) == self.token;
+        let is_chosen = |entry: &Entry| Some(&entry.contender.name) == self.chosen.as_ref();
         entries.iter().position(is_chosen).unwrap_or_default()
     }
 
@@ -233,13 +234,13 @@ impl Board {
             Focus::Locks => {
                 let place = motion.of(self.place(), self.locks.len());
                 let path = self.locks().get(place).map(|lock| lock.reading.path.clone());
-                (self.selected, self.token) = (path, None);
+                (self.selected, self.chosen) = (path, None);
             }
             Focus::Queue => {
                 let Some(lock) = self.selected() else { return };
                 let place = motion.of(self.queue_place(), lock.reading.entries.len());
                 let entry = lock.reading.entries.get(place);
-                self.token = entry.map(|entry| entry.contender.token.get());
+                self.chosen = entry.map(|entry| entry.contender.name.clone());
             }
         }
     }
@@ -252,7 +253,7 @@ impl Board {
     }
 
     pub(crate) fn leave(&mut self) {
-        (self.focus, self.token) = (Focus::Locks, None);
+        (self.focus, self.chosen) = (Focus::Locks, None);
     }
 
     pub(crate) fn reorder(&mut self) {

@@ -13,7 +13,7 @@ use zk_client::{
 use zk_locks::{Contender, Kind, Queue, SimpleLock};
 
 use super::board::{Departures, Entry, Reading, SHOWN_MAX, Searched, Shape};
-use crate::{commands::holders, tree};
+use crate::{found::holding, tree};
 
 /// Nodes that one search lists. A tree that has more is searched in part, which is said.
 const NODES_MAX: usize = 2_000;
@@ -230,7 +230,7 @@ async fn read(
         }
         Shape::Queue => {
             let (there, count) = Queue::new(client, path).first(SHOWN_MAX).await?;
-            let held = holders::holding(there.iter().map(|contender| contender.kind));
+            let held = holding(there.iter().map(|contender| contender.kind));
             let entries = there.into_iter().enumerate();
             let entries = entries.map(|(index, contender)| entry(path, contender, index < held));
             Ok((entries.collect(), held, count.saturating_sub(held)))

@@ -8,7 +8,7 @@ use std::{
 use zk_client::SessionId;
 
 use super::{
-    board::{Board, Entry, Reading, Searched},
+    board::{Board, Entry, Reading, Searched, Shape},
     cursor::Motion,
     members::Member,
     tree::{Listing, Tree},
@@ -322,6 +322,9 @@ impl State {
             return self
                 .say("choose a lock that is held, or a contender in its queue".to_owned(), true);
         };
+        if verb == Verb::Revoke && lock.reading.shape == Shape::Single {
+            return self.say("its holder cannot be asked; e takes the lock away".to_owned(), true);
+        }
         let deed = Deed {
             verb,
             lock: lock.reading.path.clone(),

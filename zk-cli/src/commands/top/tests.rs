@@ -231,3 +231,35 @@ async fn trouble_is_on_the_screen() {
     state.hear(Update::Link(Link::Lost { why: "session expired".to_owned() }));
     assert!(drawn(state, 120, 24).contains("session lost: session expired"), "a notice");
 }
+
+/// What would be written to its node is read by no holder, and may be what others know the holder by.
+#[tokio::test]
+async fn holder_of_a_single_node_is_not_asked() {
+    let mut world = World::new().await;
+    let mode = CreateMode::Ephemeral;
+    world.client.create("/single", b"web-1 pid 12").mode(mode).await.unwrap();
+    world.look().await;
+    world.press(KeyCode::Char('r'));
+    assert!(world.state.overlay.is_none());
+    world.press(KeyCode::Char('e'));
+    assert!(
+        matches!(&world.state.overlay, Some(Overlay::Confirm(deed)) if deed.verb == Verb::Evict)
+    );
+}
+
+/// Permits of one transaction have one token.
+#[tokio::test]
+async fn cursor_passes_equal_tokens() {
+    let mut world = World::new().await;
+    let semaphore = Semaphore::new(&world.client, "/pool", 3);
+    let _two = semaphore.acquire_many(2).await.unwrap();
+    let _one = semaphore.acquire().await.unwrap();
+    world.look().await;
+    world.press(KeyCode::Enter);
+    for place in [1, 2] {
+        world.press(KeyCode::Down);
+        assert_eq!(world.state.board.queue_place(), place);
+    }
+    world.press(KeyCode::Up);
+    assert_eq!(world.state.board.queue_place(), 1);
+}

@@ -15,7 +15,7 @@ use super::{
     table::{Column, Row, Table, set},
 };
 use crate::{
-    commands::holders,
+    found,
     render::{Lean, age, age_millis, printable},
 };
 
@@ -208,7 +208,7 @@ fn entry_row(state: &State, index: usize, entry: &Entry) -> Row {
         true => "holds",
         false => "waits",
     };
-    let kind = match holders::name(contender.kind) {
+    let kind = match found::name(contender.kind) {
         it @ ("read" | "write") => format!("{kind} ({it})"),
         _ => kind.to_owned(),
     };
