@@ -144,7 +144,8 @@ impl<R> Builder<R> {
     }
 
     /// The most contenders, holder included, that may be ahead of a new attempt; otherwise the attempt fails with
-    /// [`QueueFull`](crate::AcquireError::QueueFull). Default: any number.
+    /// [`QueueFull`](crate::AcquireError::QueueFull). Of a [`Semaphore`](crate::Semaphore) and a
+    /// [`DurableLock`](crate::DurableLock) only those count who wait. Default: any number.
     pub const fn max_waiters(mut self, most: usize) -> Self {
         self.settings.max_waiters = Some(most);
         self
