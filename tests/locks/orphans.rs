@@ -1,8 +1,11 @@
 //! Nodes that servers refuse to delete.
 
+use std::time::Duration;
+
 use zk_client::{AclList, Id, Perms};
 use zk_locks::{
-    AcquireError, Client, Election, LatchState, LeaderLatch, Lock, Rejection, ReleaseError,
+    AcquireError, Builder, Client, CohortLock, Election, LatchState, Layout, LeaderLatch, Lock,
+    Lost, MultiLock, Rejection, ReleaseError, RwLock, Semaphore, SessionEnd,
 };
 use zk_proto::OpCode;
 use zk_tests::test_with;
@@ -12,13 +15,23 @@ use crate::locks::support::{Setup, emptied, joined, on_each_release, within};
 /// A path below which only an authenticated client may delete.
 async fn guarded(setup: &Setup) -> String {
     let path = setup.path("guarded");
+    guard_nodes_of(setup, &path).await;
+    path
+}
+
+/// Makes such a path.
+async fn guard_nodes_of(setup: &Setup, path: &str) {
     let owner = setup.client().await;
     owner.add_auth("digest", "ann:secret").await.unwrap();
     let others = Perms::CREATE | Perms::READ | Perms::WRITE | Perms::ADMIN;
     let acl = [Id::anyone().may(others), Id::creator().may(Perms::ALL)];
-    owner.create(&path, b"").acl(&AclList::from_iter(acl)).await.unwrap();
+    owner.create(path, b"").acl(&AclList::from_iter(acl)).await.unwrap();
     owner.close().await.unwrap();
-    path
+}
+
+/// Takes what is held away at once.
+fn limited<R>(builder: Builder<R>) -> R {
+    builder.release_after(Duration::from_millis(20)).build()
 }
 
 /// Until this many nodes without an owner are left.
@@ -146,4 +159,75 @@ async fn latch_tells_of_a_refused_resignation(setup: Setup) {
         within(zk.close()).await.unwrap();
     }
     emptied(&setup.outsider, &path).await;
+}
+
+/// What is taken from its holder is let go as by the holder: the session goes on trying, and lists it meanwhile.
+#[test_with(on_each_release)]
+async fn overrun_lock_is_an_orphan_while_refused(setup: Setup) {
+    macro_rules! refused {
+        ($name:literal, $nodes:literal, |$zk:ident, $path:ident| $take:expr) => {{
+            let $path = &setup.existing($name).await;
+            let nodes = format!("{}{}", $path, $nodes);
+            guard_nodes_of(&setup, &nodes).await;
+            let $zk = &setup.client().await;
+            let guard = within($take).await.unwrap();
+            assert_eq!(within(guard.lost()).await, Lost::HeldTooLong, $name);
+            orphans($zk, 1).await;
+            let refused = within(guard.release()).await;
+            assert!(matches!(refused, Err(ReleaseError::Refused(_))), "{}: {refused:?}", $name);
+            assert_eq!($zk.session().orphans(), 1, "{}", $name);
+            $zk.add_auth("digest", "ann:secret").await.unwrap();
+            orphans($zk, 0).await;
+            emptied(&setup.outsider, &nodes).await;
+        }};
+    }
+    refused!("lock", "/x", |zk, path| {
+        let lock = limited(Lock::builder(zk, &format!("{path}/x")));
+        async move { lock.acquire().await }
+    });
+    refused!("bare", "/x", |zk, path| {
+        let lock = limited(Lock::builder(zk, &format!("{path}/x")).layout(Layout::Bare));
+        async move { lock.acquire().await }
+    });
+    refused!("read", "/x", |zk, path| {
+        let lock = limited(RwLock::builder(zk, &format!("{path}/x")));
+        async move { lock.read().await }
+    });
+    refused!("write", "/x", |zk, path| {
+        let lock = limited(RwLock::builder(zk, &format!("{path}/x")));
+        async move { lock.write().await }
+    });
+    refused!("cohort", "/x", |zk, path| {
+        let lock = limited(CohortLock::builder(zk, &format!("{path}/x")));
+        async move { lock.acquire().await.map(|guard| Box::new(guard)) }
+    });
+    refused!("semaphore", "/leases", |zk, path| limited(Semaphore::builder(zk, path)).acquire());
+    refused!("several", "/x", |zk, path| {
+        let lock = |name| limited(Lock::builder(zk, &format!("{path}/{name}")));
+        let both = MultiLock::of(["x", "y"].map(lock));
+        async move { both.acquire().await }
+    });
+}
+
+/// The release of a lock that was taken away says what is true by then.
+#[test_with(on_each_release)]
+async fn release_of_an_overrun_lock_tells_what_is_left(setup: Setup) {
+    let path = guarded(&setup).await;
+    let zk = setup.client().await;
+    let lock = limited(Lock::builder(&zk, &path));
+    let guard = within(lock.acquire()).await.unwrap();
+    let own = guard.path().to_owned();
+    orphans(&zk, 1).await;
+    let orphan = AcquireError::Orphan { path: own, rejection: Rejection::NoAuth };
+    assert_eq!(within(lock.acquire()).await.map(drop), Err(orphan));
+    zk.add_auth("digest", "ann:secret").await.unwrap();
+    orphans(&zk, 0).await;
+    assert_eq!(within(guard.release()).await, Ok(()));
+
+    let zk = setup.client().await;
+    let guard = within(limited(Lock::builder(&zk, &path)).acquire()).await.unwrap();
+    orphans(&zk, 1).await;
+    within(zk.close()).await.unwrap();
+    let ended = ReleaseError::SessionEnded(SessionEnd::Closed);
+    assert_eq!(within(guard.release()).await, Err(ended));
 }

@@ -258,7 +258,8 @@ impl<R> Builder<R> {
     /// scopes has been dropped, or a second later. Work that reaches no `await` by then continues beside the next
     /// holder's, as does work outside of scopes that does not listen; only fencing tokens protect against that. While
     /// servers are unreachable the lock counts as lost all the same, and is given away when they are back, or with the
-    /// session.
+    /// session. The delete is that of [`release`](crate::Guard::release), which waits for it, if it is called later, and
+    /// tells whether servers refuse it.
     ///
     /// Applies to what a guard holds; a [`SimpleLock`](crate::SimpleLock), a [`Group`](crate::Group), a
     /// [`DoubleBarrier`](crate::DoubleBarrier) and a [`DurableLock`](crate::DurableLock) have no such limit, nor a

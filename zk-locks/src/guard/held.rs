@@ -276,10 +276,7 @@ impl Held {
         let mut known = self.node.known.subscribe();
         // Continues even if the work has not stopped.
         let _ = timeout(STOP_WAIT, known.wait_for(|known| known.working == 0)).await;
-        // The owner of the guard deletes it too.
-        if let Err(error) = self.node.delete().await {
-            tracing::warn!(path = self.path(), %error, "not given back");
-        }
+        self.node.owned.give_away();
     }
 
     /// Marks the node as no longer held: its deletion is no loss then.

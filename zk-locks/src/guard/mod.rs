@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `status` | the state of a lock, in one word |
 //! | `node` | a node that stands for a lock, and its state |
+//! | `owned`, `owner` | what a guard has of it, and who deletes it |
 //! | `keeper` | the task that watches it |
 //! | `upkeep` | which nodes are watched, and from when on |
 //! | `held` | a view of a held lock |
@@ -16,6 +17,8 @@ mod keeper;
 mod many;
 mod node;
 mod one;
+mod owned;
+mod owner;
 mod shared;
 mod status;
 mod upkeep;

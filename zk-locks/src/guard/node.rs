@@ -5,23 +5,16 @@ use std::{
     pin::Pin,
     sync::{Mutex, PoisonError, atomic::AtomicBool},
     task::Poll,
-    time::Duration,
 };
 
 use tokio::{
     sync::{OnceCell, watch},
     time::sleep,
 };
-use zk_client::{
-    CallOptions, Cause, Client, EventType, LeaseKeeper, NodeEvent, Rejection, SessionEnd,
-    SessionState, Stat, Watch, WriteError,
-};
+use zk_client::{Client, EventType, LeaseKeeper, NodeEvent, SessionEnd, SessionState, Stat, Watch};
 
-use super::Status;
-use crate::error::{Lost, nothing_written};
-
-/// The pause before a delete that there was no time or no room for is tried again.
-const BUSY_PAUSE: Duration = Duration::from_millis(100);
+use super::{Status, owned::Slot};
+use crate::error::Lost;
 
 /// A node that stands for a lock, and its state, shared by all holders that have it in turn.
 #[derive(Debug)]
@@ -30,6 +23,8 @@ pub(crate) struct HeldNode {
     pub(crate) path: String,
     /// The transaction that created it, if other contenders may have nodes of the same name.
     pub(super) number: Option<i64>,
+    /// What its guard has of it.
+    pub(super) owned: Slot,
     /// On the node. Armed by the keeper, and looked at by all views.
     own_watch: Mutex<Option<Watch>>,
     /// Whether there is a task that watches it.
@@ -61,6 +56,7 @@ impl HeldNode {
             client,
             path,
             number,
+            owned: Slot::default(),
             own_watch: Mutex::new(None),
             has_keeper: AtomicBool::new(false),
             known: watch::Sender::new(Known::default()),
@@ -187,40 +183,6 @@ impl HeldNode {
     /// Whether this node of the same name is another one.
     pub(super) fn is_another(&self, stat: &Stat) -> bool {
         self.number.is_some_and(|number| stat.czxid.0 != number)
-    }
-
-    /// Deletes the node, unless it is gone.
-    pub(super) async fn delete(&self) -> Result<(), WriteError> {
-        match self.number {
-            None => self.client.delete(&self.path).if_exists().await.map(drop),
-            Some(_) => self.delete_only_this().await,
-        }
-    }
-
-    /// Another contender's node may have the name by now: so this looks first, and deletes only the version of the node that
-    /// it has seen, over the same connection or not at all, as the session does for a guard that is released. What is left is
-    /// the moment between the two.
-    async fn delete_only_this(&self) -> Result<(), WriteError> {
-        let hasty = self.client.with(CallOptions::new().fail_fast());
-        loop {
-            let seen = self.client.exists(&self.path).await.map_err(nothing_written)?;
-            let Some(stat) = seen.filter(|stat| !self.is_another(stat)) else { return Ok(()) };
-            match hasty.delete(&self.path).version(stat.version).await {
-                Ok(()) | Err(WriteError::Rejected(Rejection::NoNode)) => return Ok(()),
-                Err(
-                    WriteError::Rejected(Rejection::BadVersion)
-                    | WriteError::NotApplied(Cause::NotConnected | Cause::Disconnected(_)),
-                ) => {}
-                // Until it has arrived or is lost, a look is not conclusive.
-                Err(WriteError::InDoubt { .. }) => {
-                    self.client.resolve_in_doubt().await.map_err(nothing_written)?;
-                }
-                Err(WriteError::NotApplied(Cause::Throttled | Cause::QueueFull)) => {
-                    sleep(BUSY_PAUSE).await;
-                }
-                Err(error) => return Err(error),
-            }
-        }
     }
 
     /// Waits until the session can no longer be relied on, or the loss is known otherwise. No request.

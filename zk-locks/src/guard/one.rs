@@ -5,7 +5,7 @@ use std::{fmt, future::Future, pin::pin, sync::OnceLock, time::Duration};
 use tokio_util::sync::CancellationToken;
 use zk_client::{MultiError, OpResult, OwnedNode, Pending, Request, Watch, WriteError};
 
-use super::{Held, Keeping, Status, hold::Hold};
+use super::{Held, Keeping, Status, hold::Hold, owner::Owner};
 use crate::{
     error::{CheckError, Lost, ReleaseError},
     token::FencingToken,
@@ -50,8 +50,7 @@ pub struct Guard {
     /// Reports to the observers, if there are any.
     hold: Option<Hold>,
     keeping: Keeping,
-    /// `None` if a failed trade has used up the node.
-    node: Option<OwnedNode>,
+    node: Owner,
     /// The record to write with the release, if any.
     release_record: Option<Box<ReleaseRecord>>,
     held: Held,
@@ -114,14 +113,14 @@ impl Guard {
 
     /// A guard for a node; `Err` if it was lost meanwhile.
     pub(crate) fn of(held: Held, node: OwnedNode) -> Result<Self, Lost> {
-        let keeping = Keeping::begin(&held);
+        let (keeping, node) = (Keeping::begin(&held), Owner::new(&held, Some(node)));
         Self::kept(held, node, keeping)
     }
 
-    fn kept(held: Held, node: OwnedNode, keeping: Keeping) -> Result<Self, Lost> {
+    fn kept(held: Held, node: Owner, keeping: Keeping) -> Result<Self, Lost> {
         let cancellation = Cancellation::default();
         let (hold, release_record) = (None, None);
-        let guard = Self { cancellation, hold, keeping, node: Some(node), release_record, held };
+        let guard = Self { cancellation, hold, keeping, node, release_record, held };
         match guard.status() {
             Status::Lost(lost) => Err(lost),
             Status::Held | Status::Suspect { .. } => Ok(guard),
@@ -141,17 +140,18 @@ impl Guard {
     ) -> Result<Self, Lost> {
         self.put_down();
         let Self { held, node, keeping, .. } = self;
-        let node = node.ok_or(Lost::NodeDeleted)?;
         let guard = Self::kept(held.passed_on()?, node, keeping.passed_on())?;
         Ok(guard.granted(wait_queue, Waited { time, ahead: None }))
     }
 
-    /// Lends the node for a trade. Work under the lock is cancelled first.
-    pub(crate) fn lend(self) -> (Option<OwnedNode>, Lent) {
+    /// Lends the node for a trade. Work under the lock is cancelled first. Returns the guard if it has no node to lend: a
+    /// failed trade has used it up, or the lock was taken away.
+    pub(crate) fn lend(self) -> Result<(OwnedNode, Lent), Box<Self>> {
+        let Some(lent) = self.node.lend() else { return Err(Box::new(self)) };
         let Self { cancellation, hold, keeping, node, release_record, held } = self;
         // A node that is used up by the trade is no loss.
-        drop((cancellation, keeping));
-        (node, Lent { hold, release_record, held })
+        drop((cancellation, keeping, node));
+        Ok((lent, Lent { hold, release_record, held }))
     }
 
     /// Stops the work under the lock.
@@ -312,15 +312,12 @@ impl Guard {
         drop((cancellation, hold, keeping));
         // Before the delete, which makes sure that the node goes even if this fails.
         let record_written = release_record.and_then(|record| submitted(&held, &record));
-        let deleted = node.map(OwnedNode::delete);
+        let deleted = node.delete();
         async move {
             if let Some(record_written) = record_written {
                 drop(record_written.await);
             }
-            let released = match deleted {
-                Some(deleted) => deleted.await.map_err(ReleaseError::from),
-                None => Ok(()),
-            };
+            let released = deleted.await;
             // Kept until here: dropping the last client closes the session.
             drop(held);
             released
@@ -356,18 +353,22 @@ impl Lent {
     /// The guard again, if the trade has failed; without its node if that is gone.
     pub(crate) fn back(self, node: Option<OwnedNode>) -> Guard {
         let held = self.held.afresh(self.held.path());
+        let node = Owner::new(&held, node);
         self.goes_on(held, node)
     }
 
-    /// The guard of the node that it has now, under the same token; without it, if the lock was lost meanwhile: nobody is to
-    /// wait for a lost lock until its guard is dropped.
+    /// The guard of the node that it has now, under the same token. If the lock was lost meanwhile the node is given away:
+    /// no contender is to wait for a lost lock until its guard is dropped.
     pub(crate) fn traded(self, node: OwnedNode) -> Guard {
         let held = self.held.afresh(node.path());
-        let is_lost = matches!(held.status(), Status::Lost(_));
-        self.goes_on(held, Some(node).filter(|_| !is_lost))
+        let node = Owner::new(&held, Some(node));
+        if matches!(held.status(), Status::Lost(_)) {
+            held.node.owned.give_away();
+        }
+        self.goes_on(held, node)
     }
 
-    fn goes_on(self, held: Held, node: Option<OwnedNode>) -> Guard {
+    fn goes_on(self, held: Held, node: Owner) -> Guard {
         let Self { hold, release_record, .. } = self;
         if let Some(hold) = &hold {
             hold.goes_on(&held);

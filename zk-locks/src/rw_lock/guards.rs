@@ -217,8 +217,13 @@ async fn downgraded(wait_queue: &WaitQueue, guard: Guard) -> Result<Guard, (Guar
     let WaitQueue { client, settings, .. } = wait_queue;
     let create = client.create(&path, settings.description.as_bytes());
     let create = create.mode(CreateMode::Ephemeral).acl(&settings.acl).protected_by_its_name();
-    let (write, lent) = guard.lend();
-    let Some(write) = write else { return Err((lent.back(None), AcquireError::NodeDeleted)) };
+    let (write, lent) = match guard.lend() {
+        Ok(lent) => lent,
+        Err(guard) => {
+            let cause = guard.lose(Lost::NodeDeleted).into();
+            return Err((*guard, cause));
+        }
+    };
     let mut nodes = client.create_all_protected([create]).replacing(write).submit();
     let traded = match (&mut nodes).await {
         Ok(Ok(mut nodes)) => nodes.pop().ok_or(AcquireError::NodeDeleted),
