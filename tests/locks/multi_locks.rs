@@ -9,7 +9,10 @@ use zk_locks::{
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Match, Proxy};
-use zk_tests::{network::pass, test_with};
+use zk_tests::{
+    network::{Network, pass},
+    test_with,
+};
 
 use crate::locks::support::{
     Setup, client_on, emptied, in_virtual_time, joined, on_each_release, ops, within,
@@ -275,29 +278,50 @@ async fn each_lock_keeps_its_own_settings(setup: Setup) {
     within(guards.release()).await.unwrap();
 }
 
-/// A place at the head of its queue is not watched while another lock is waited for: it is looked at before the grant.
+/// A place at the head of its queue is looked at before the grant: its client may be the last to hear of its end.
+#[test_with(in_virtual_time)]
+async fn lock_that_was_free_is_looked_at_again_before_the_grant(network: Network) {
+    let (zk, second) = (client_on(&network, "one").await, client_on(&network, "two").await);
+    let other = client_on(&network, "other").await;
+    let held = Lock::new(&other, "/b").acquire().await.unwrap();
+    let both = [Lock::new(&zk, "/a"), Lock::new(&second, "/b")];
+    let both = tokio::spawn(async move { MultiLock::of(both).acquire().await });
+    pass(Duration::from_secs(5)).await;
+    network.cut("one");
+    let (names, _) = other.children("/a").await.unwrap();
+    other.delete(&format!("/a/{}", names[0])).await.unwrap();
+    let theirs = Lock::new(&other, "/a").acquire().await.unwrap();
+    held.release().await.unwrap();
+    pass(Duration::from_secs(1)).await;
+    network.heal();
+    assert_eq!(within(both).await.unwrap().map(drop), Err(AcquireError::NodeDeleted));
+    assert_eq!(theirs.status(), Status::Held);
+}
+
+/// A place at the head of its queue is watched while another lock is waited for.
 #[test]
-fn lock_that_was_free_is_looked_at_again_before_the_grant() {
+fn lost_place_in_front_ends_the_wait_for_the_others() {
     for of_one_client in [true, false] {
         in_virtual_time(async |network| {
             let (zk, second) = (client_on(&network, "one").await, client_on(&network, "two").await);
             let other = client_on(&network, "other").await;
-            for path in ["/a", "/b"] {
-                other.create(path, b"").await.unwrap();
-            }
             let held = Lock::new(&other, "/b").acquire().await.unwrap();
             let clients = if of_one_client { [&zk, &zk] } else { [&zk, &second] };
             let both = [Lock::new(clients[0], "/a"), Lock::new(clients[1], "/b")];
             let both = tokio::spawn(async move { MultiLock::of(both).acquire().await });
-            pass(Duration::from_secs(5)).await;
+            pass(Duration::from_secs(3)).await;
             let (names, _) = other.children("/a").await.unwrap();
-            let [name] = &*names else { panic!("{names:?}") };
-            other.delete(&format!("/a/{name}")).await.unwrap();
-            let theirs = Lock::new(&other, "/a").acquire().await.unwrap();
-            held.release().await.unwrap();
-            let both = within(both).await.unwrap();
-            assert_eq!(both.map(drop), Err(AcquireError::NodeDeleted), "{of_one_client}");
-            assert_eq!(theirs.status(), Status::Held);
+            let node = format!("/a/{}", names[0]);
+            // No end of the wait.
+            other.set(&node, b"written").await.unwrap();
+            pass(Duration::from_secs(3)).await;
+            other.delete(&node).await.unwrap();
+            let failed = within(both).await.unwrap().map(drop);
+            assert_eq!(failed, Err(AcquireError::NodeDeleted), "{of_one_client}");
+            pass(Duration::from_secs(1)).await;
+            let (names, _) = other.children("/b").await.unwrap();
+            assert_eq!(names.len(), 1, "that of the holder");
+            assert_eq!(held.status(), Status::Held);
         });
     }
 }

@@ -1,16 +1,20 @@
 //! So many at a time.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio::task::JoinSet;
 use zk_client::CreateMode;
 use zk_locks::{AcquireError, Client, Layout, Semaphore, Status};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
-use zk_tests::test_with;
+use zk_tests::{
+    network::{Network, pass},
+    test_with,
+};
 
 use crate::locks::support::{
-    Setup, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
+    Setup, client_on, emptied, in_virtual_time, joined, on_each_release, on_each_release_threaded,
+    ops, within,
 };
 
 async fn leases(zk: &Client, path: &str) -> usize {
@@ -317,4 +321,29 @@ async fn layout_without_permits_is_refused_at_once(setup: Setup) {
         assert!(within(semaphore.acquire_many(0)).await.unwrap().is_empty());
         within(semaphore.resize(2)).await.unwrap();
     }
+}
+
+/// The first in line learns of the end of its place while there is no permit, and of nothing else.
+#[test_with(in_virtual_time)]
+async fn lost_place_in_front_ends_the_wait_for_permits(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let held = Semaphore::new(&other, "/permits", 1).acquire().await.unwrap();
+    let semaphore = Semaphore::new(&zk, "/permits", 1);
+    for is_deleted in [true, false] {
+        let semaphore = semaphore.clone();
+        let waiting = tokio::spawn(async move { semaphore.acquire().await.map(drop) });
+        pass(Duration::from_secs(3)).await;
+        let (names, _) = other.children("/permits/locks").await.unwrap();
+        let node = format!("/permits/locks/{}", names[0]);
+        other.set(&node, b"written").await.unwrap();
+        pass(Duration::from_secs(3)).await;
+        if is_deleted {
+            other.delete(&node).await.unwrap();
+            assert_eq!(within(waiting).await.unwrap(), Err(AcquireError::NodeDeleted));
+        } else {
+            assert!(!waiting.is_finished());
+            waiting.abort();
+        }
+    }
+    assert_eq!(held.status(), Status::Held);
 }

@@ -1,8 +1,17 @@
 //! Several exclusive locks as one.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
 
-use tokio::time::timeout;
+use tokio::{task::yield_now, time::timeout};
 use zk_client::{Cause, Client, Rejection};
 
 use crate::{
@@ -37,7 +46,8 @@ use crate::{
 /// ```
 ///
 /// If the locks are free, they cost one round trip: one request for all nodes, and a listing for each. A waiter sleeps
-/// after one more round trip, with two reads for each; the grant costs nothing more. A release is one request for each,
+/// after one more round trip, with two reads for each; the grant costs nothing more. (A place at the head of its queue is
+/// read when others have been waited for for a second.) A release is one request for each,
 /// in one round trip. The [loss](Guards::lost) of one is the loss of all: release the others, and ask for all anew.
 ///
 /// Where one transaction will not do, because servers do not support it, it would be too long, or the locks are of
@@ -150,13 +160,12 @@ impl MultiLock {
     }
 
     async fn wait_at(&self, places: &mut [Position]) -> Result<(), AcquireError> {
-        let places = self.wait_queues.iter().zip(places);
-        together::all(places.map(|(wait_queue, position)| wait_queue.wait(position))).await?;
-        Ok(())
+        let wait_queues = self.wait_queues.iter().map(|wait_queue| &**wait_queue);
+        all_at_the_head(wait_queues.zip(places).collect(), 0).await
     }
 
-    /// Places that have been reached, one after the other: while one was waited for, nobody watched those at the heads of
-    /// the other queues.
+    /// Places that have been reached, one after the other: those at the heads of their queues were not watched for the
+    /// first second in which another one was waited for.
     async fn all_granted(&self, mut places: Vec<Position>) -> Result<Guards, AcquireError> {
         while places.iter_mut().fold(false, |any, position| position.forget_if_old() | any) {
             self.wait_at(&mut places).await?;
@@ -200,13 +209,14 @@ impl MultiLock {
     }
 
     async fn acquire_in_order(&self) -> Result<Guards, AcquireError> {
-        let mut places = Vec::with_capacity(self.wait_queues.len());
-        for (index, wait_queue) in self.in_order() {
-            let mut position = wait_queue.join(Role::Lock, Pace::MayWait).await?;
-            wait_queue.wait(&mut position).await?;
-            places.push((index, position));
+        let (indices, wait_queues): (Vec<_>, Vec<_>) = self.in_order().into_iter().unzip();
+        let mut places = Vec::with_capacity(wait_queues.len());
+        for (reached, wait_queue) in wait_queues.iter().enumerate() {
+            places.push(wait_queue.join(Role::Lock, Pace::MayWait).await?);
+            let places = wait_queues.iter().copied().zip(&mut places);
+            all_at_the_head(places.collect(), reached).await?;
         }
-        self.all_granted(as_asked(places)).await
+        self.all_granted(as_asked(indices.into_iter().zip(places).collect())).await
     }
 
     async fn try_in_order(&self) -> Result<Option<Guards>, AcquireError> {
@@ -218,6 +228,48 @@ impl MultiLock {
             }
         }
         self.all_granted_now(as_asked(places)).await
+    }
+}
+
+/// Waits until all places are at the heads of their queues at once; the first `reached` of them are.
+async fn all_at_the_head(
+    places: Vec<(&WaitQueue, &mut Position)>,
+    reached: usize,
+) -> Result<(), AcquireError> {
+    let missing = AtomicUsize::new(places.len().saturating_sub(reached));
+    let missing = &missing;
+    let places = places.into_iter().enumerate().map(|(number, (wait_queue, position))| {
+        at_the_head(wait_queue, position, number < reached, missing)
+    });
+    tokio::select! {
+        biased;
+        failed = together::first(places) => failed.map(|never| match never {}),
+        // It changes only while they are polled.
+        () = poll_fn(|_| match missing.load(Ordering::Relaxed) {
+            0 => Poll::Ready(()),
+            _ => Poll::Pending,
+        }) => Ok(()),
+    }
+}
+
+/// Waits for a place at the head of its queue and stays there, while others are `missing`. Ends with an error only.
+async fn at_the_head(
+    wait_queue: &WaitQueue,
+    position: &mut Position,
+    is_there: bool,
+    missing: &AtomicUsize,
+) -> Result<Infallible, AcquireError> {
+    let mut is_there = is_there;
+    loop {
+        if !is_there {
+            wait_queue.wait(position).await?;
+            missing.fetch_sub(1, Ordering::Relaxed);
+        }
+        // Mostly the others are free too, and that was all.
+        yield_now().await;
+        wait_queue.stay(position).await?;
+        missing.fetch_add(1, Ordering::Relaxed);
+        is_there = false;
     }
 }
 

@@ -115,7 +115,8 @@ impl Semaphore {
     ///
     /// Two round trips if there is one, and four requests: the place in the queue with two listings, and a transaction
     /// that trades it for the permit. While waiting, the first in line lists the permits once more, and again for each of
-    /// their changes; with a [node](Semaphore::counted_at) for the number, a read comes with each listing.
+    /// their changes; with a [node](Semaphore::counted_at) for the number, a read comes with each listing. A wait of more
+    /// than a second reads its own node once.
     ///
     /// Dropping the future gives up at any point: no node stays behind.
     ///

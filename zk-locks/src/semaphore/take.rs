@@ -63,7 +63,11 @@ impl Semaphore {
             } else if !waits {
                 return Ok(None);
             } else if let Some(watches) = watches {
-                self.changed(watches).await?;
+                tokio::select! {
+                    biased;
+                    changed = self.changed(watches) => changed?,
+                    stayed = self.mutex.stay(&mut position) => stayed?,
+                }
             }
         }
     }

@@ -258,7 +258,9 @@ impl Position {
         if self.own_watch.is_some() {
             return false;
         }
-        if self.listing.as_ref().is_some_and(|listing| listing.may_prove_grant(sight)) {
+        let may_prove_grant =
+            |listing: &Listing| listing.ahead() > 0 && listing.may_prove_grant(sight);
+        if self.listing.as_ref().is_some_and(may_prove_grant) {
             return true;
         }
         let now = Instant::now();

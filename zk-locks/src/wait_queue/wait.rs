@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zk_client::{OwnedNode, ReadError, Rejection, path::join};
+use zk_client::{Cause, OwnedNode, ReadError, Rejection, path::join};
 
 use super::{
     Listing, Position, WaitQueue,
@@ -47,6 +47,21 @@ impl WaitQueue {
                 return Ok(());
             }
             position.forget();
+        }
+    }
+
+    /// Stays at the head of the queue while the grant depends on something else: waits until the queue is to be looked at
+    /// again, as after an event of our own node. Can be dropped and called again.
+    ///
+    /// Our own node is watched from the second on for which that lasts, as in any other wait: a short one costs nothing.
+    pub(crate) async fn stay(&self, position: &mut Position) -> Result<(), AcquireError> {
+        loop {
+            // No node is ahead that could have turned out to be gone.
+            self.arm(position).await?;
+            if !matches!(position.heard().await?, Wake::WatchOwn) {
+                position.forget();
+                return Ok(());
+            }
         }
     }
 
@@ -212,6 +227,9 @@ impl WaitQueue {
                 }
                 Ok(_) | Err(ReadError::Rejected(Rejection::NoNode)) => {
                     return Err(AcquireError::NodeDeleted);
+                }
+                Err(ReadError::Unavailable(Cause::SessionEnded(end))) => {
+                    return Err(AcquireError::SessionEnded(end));
                 }
                 // A listing will have to do, or another attempt.
                 Err(_) => {
