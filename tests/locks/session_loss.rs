@@ -281,3 +281,28 @@ async fn grant_after_lease_end_is_an_error(setup: Setup) {
     heartbeat.release();
     emptied(&setup.outsider, &path).await;
 }
+
+/// What waits for answers is told of the end piece by piece: who hears of it first, and looks at a lock, sees no end of
+/// the lease.
+#[test_with(on_each_release)]
+async fn end_of_the_session_is_not_one_of_its_lease(setup: Setup) {
+    let path = setup.existing("refused").await;
+    let (proxy, zk) = setup.proxied().await;
+    let guard = Arc::new(within(Lock::new(&zk, &path).acquire()).await.unwrap());
+    proxy.refuse_connections().await;
+    proxy.reset_all();
+    within(reached(&zk, SessionState::Disconnected)).await;
+    let asking = (0..100).map(|_| {
+        let (zk, guard) = (zk.clone(), guard.clone());
+        tokio::spawn(async move { (zk.exists("/").await.is_err(), guard.status()) })
+    });
+    let asking: Vec<_> = asking.collect();
+    end_session(&setup, &proxy).await;
+    proxy.accept_connections().await;
+    for asked in asking {
+        let (refused, status) = within(asked).await.unwrap();
+        assert!(refused);
+        assert_ne!(status, Status::Lost(Lost::LeaseRanOut));
+    }
+    assert_eq!(within(guard.lost()).await, Lost::SessionEnded(SessionEnd::Expired));
+}
