@@ -78,7 +78,8 @@ impl Session {
     /// Returns the session's current state.
     #[must_use]
     pub fn state(&self) -> SessionState {
-        self.known.board.get().state
+        let state = self.known.board.get().state;
+        self.known.lease.over().map_or(state, SessionState::Ended)
     }
 
     /// Returns the number of connections that the session has had. By comparing it, the caller detects a reconnect in

@@ -143,12 +143,8 @@ impl Driver {
 
     pub(super) fn publish_lease(&self) {
         let session = &self.parts.session;
-        // The state tells of an end, behind the answers to all that waits: until then it is not to look as if the lease had
-        // run out.
-        if session.over().is_some() {
-            return;
-        }
-        self.parts.known.lease.publish(session.lease(), session.confirmed_lease());
+        let over = session.over().map(Into::into);
+        self.parts.known.lease.publish(session.lease(), session.confirmed_lease(), over);
     }
 
     /// Warns if the granted timeout is too short for the requested margin: servers may grant less than requested.

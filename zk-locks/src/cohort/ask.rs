@@ -14,7 +14,6 @@ use super::{
 use crate::error::AcquireError;
 
 /// The outcome of asking for the lock.
-#[expect(clippy::large_enum_variant, reason = "it is taken apart where it is made")]
 pub(super) enum Asked {
     Granted(CohortGuard),
     Waits(Waiting),
