@@ -3,7 +3,10 @@
 use std::{
     future::{Future, poll_fn},
     pin::pin,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -11,7 +14,7 @@ use std::{
 use tokio::{runtime, time::Instant};
 use zk_client::{
     Cache, CacheState, Cause, Client, ConnectError, ConnectOptions, CreateMode, OpCode, ReadError,
-    SessionEnd, SessionObserver, Supervise, WriteError,
+    Rejection, SessionEnd, SessionObserver, Supervise, WriteError,
 };
 use zk_testkit::{TestServer, real::Release, server::Config};
 use zk_tests::{
@@ -342,5 +345,48 @@ fn stop_costs_no_result_of_a_service() {
         // While the session is being closed.
         let result = Supervise::new(options).run_until(service, pass(MOMENT)).await;
         assert_eq!(result, Ok(Some(7)));
+    });
+}
+
+/// Answers like a server that does not know these operations, for as long as that is said.
+fn lacking(network: &Network, ops: &'static [OpCode]) -> Arc<AtomicBool> {
+    let lacks = Arc::new(AtomicBool::new(true));
+    let is_old = lacks.clone();
+    network.direct(move |_, op| match ops.contains(&op) && is_old.load(SeqCst) {
+        true => Disposition::Unknown,
+        false => Disposition::Answered,
+    });
+    lacks
+}
+
+#[test]
+fn upgraded_server_is_asked_for_watches_again() {
+    play(Config::default(), async |network| {
+        let zk = connected(network).await;
+        let lacks = lacking(network, &[OpCode::ADD_WATCH]);
+        for _ in 0..3 {
+            let refused = zk.watch("/").await.map(drop);
+            assert_eq!(refused, Err(ReadError::Rejected(Rejection::Unimplemented)));
+            zk.exists("/").await.unwrap();
+        }
+        assert_eq!(zk.session().epoch(), 2, "the first refusal costs the connection");
+        lacks.store(false, SeqCst);
+        network.cut(ME);
+        network.heal();
+        pass(Duration::from_secs(3)).await;
+        drop(zk.watch("/").await.unwrap());
+    });
+}
+
+#[test]
+fn older_member_behind_a_newer_one_creates_too() {
+    play(Config::default(), async |network| {
+        let zk = connected(network).await;
+        zk.create("/by-the-newer", b"").await.unwrap();
+        lacking(network, &[OpCode::CREATE2]);
+        network.cut(ME);
+        network.heal();
+        pass(Duration::from_secs(3)).await;
+        zk.create("/by-the-older", b"").await.unwrap();
     });
 }

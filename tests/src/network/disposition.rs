@@ -16,6 +16,8 @@ pub enum Disposition {
     Answered,
     /// It is not carried out: the server has too much to do, and says so.
     Throttled,
+    /// It is not carried out: the server does not know the operation, says so, and closes the connection.
+    Unknown,
     /// It is answered so much later, and whatever is said behind the answer too.
     Late(Duration),
     /// It is carried out; its answer goes down with the connection.
@@ -40,9 +42,9 @@ pub(super) fn stand_in(xid: Xid) -> Bytes {
     frame.freeze()
 }
 
-/// The answer of a server that has too much to do, in place of this one.
-pub(super) fn refusal(header: ReplyHeader) -> Bytes {
+/// The answer of a server that refuses, in place of this one.
+pub(super) fn refusal(header: ReplyHeader, err: ErrorCode) -> Bytes {
     let mut frame = BytesMut::new();
-    encode_frame(&ReplyHeader { err: ErrorCode::THROTTLED_OP, ..header }, &mut frame);
+    encode_frame(&ReplyHeader { err, ..header }, &mut frame);
     frame.freeze()
 }

@@ -10,7 +10,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use zk_proto::{
-    Time, Xid,
+    ErrorCode, Time, Xid,
     frame::{LEN_REPLY_MAX, split_frame},
     traffic::{Received, Sent, SentRequest, Traffic},
 };
@@ -106,7 +106,7 @@ impl State {
                     self.hang_up(now, conn);
                     return;
                 }
-                if disposition == Disposition::Throttled {
+                if matches!(disposition, Disposition::Throttled | Disposition::Unknown) {
                     carried = stand_in(header.xid);
                 }
                 if let Some(lane) = self.lanes.get_mut(&conn) {
@@ -135,7 +135,17 @@ impl State {
                     self.refused.insert(name, Some(Instant::now() + lasts));
                     return self.hang_up(now, conn);
                 }
-                (Some(Disposition::Throttled), Some(reply)) => lane.say(refusal(reply)),
+                (Some(Disposition::Throttled), Some(reply)) => {
+                    lane.say(refusal(reply, ErrorCode::THROTTLED_OP));
+                }
+                (Some(Disposition::Unknown), Some(reply)) => {
+                    lane.say(refusal(reply, ErrorCode::UNIMPLEMENTED));
+                    if let Some(lane) = self.lanes.remove(&conn) {
+                        lane.close();
+                        self.ensemble.hung_up(now, conn);
+                    }
+                    return;
+                }
                 (Some(Disposition::Late(by)), _) => {
                     lane.not_before = Instant::now() + by;
                     lane.say(framed(&frame));

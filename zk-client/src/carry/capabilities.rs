@@ -1,17 +1,20 @@
-//! Operations that the session's servers turned out not to support.
+//! How the session's servers turned out to create nodes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use zk_proto::{ErrorCode, OpCode, SessionId, Stat, Zxid};
 
 /// Learned from the first refusal of each operation. There is no other way: the protocol has no version, and a server
-/// that does not know an operation refuses it and drops the connection.
+/// that does not know an operation refuses it and drops the connection. What there is no substitute for is asked of
+/// each server: the session knows which one has refused what.
+///
+/// What servers lack is remembered until one has shown otherwise; what they have, for one connection: the next server
+/// may be an older one.
 #[derive(Debug, Default)]
 pub(crate) struct Capabilities {
     without_create2: AtomicBool,
     with_create2: AtomicBool,
     without_containers: AtomicBool,
-    without_add_watch: AtomicBool,
 }
 
 impl Capabilities {
@@ -25,11 +28,18 @@ impl Capabilities {
             (OpCode::CREATE_CONTAINER, ErrorCode::UNIMPLEMENTED) => {
                 self.without_containers.store(true, Ordering::Relaxed);
             }
-            (OpCode::ADD_WATCH, ErrorCode::UNIMPLEMENTED) => {
-                self.without_add_watch.store(true, Ordering::Relaxed);
+            // Newer operations than creates with metadata.
+            (OpCode::CREATE_CONTAINER | OpCode::CREATE_TTL | OpCode::ADD_WATCH, ErrorCode::OK) => {
+                self.without_containers.store(false, Ordering::Relaxed);
+                self.without_create2.store(false, Ordering::Relaxed);
             }
             _ => {}
         }
+    }
+
+    /// The connection is lost.
+    pub(crate) fn link_lost(&self) {
+        self.with_create2.store(false, Ordering::Relaxed);
     }
 
     /// Whether creates must do without metadata in the reply (servers before 3.5).
@@ -37,7 +47,7 @@ impl Capabilities {
         self.without_create2.load(Ordering::Relaxed)
     }
 
-    /// Whether a server has shown that it answers creates with metadata.
+    /// Whether the server has shown that it answers creates with metadata.
     pub(crate) fn has_create2(&self) -> bool {
         self.with_create2.load(Ordering::Relaxed)
     }
@@ -49,11 +59,6 @@ impl Capabilities {
     /// Whether there are no containers (servers before 3.5.1).
     pub(crate) fn lacks_containers(&self) -> bool {
         self.without_containers.load(Ordering::Relaxed) || self.lacks_create2()
-    }
-
-    /// Whether there are no persistent watches (servers before 3.6).
-    pub(crate) fn lacks_add_watch(&self) -> bool {
-        self.without_add_watch.load(Ordering::Relaxed)
     }
 }
 

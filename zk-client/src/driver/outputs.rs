@@ -201,6 +201,7 @@ impl Driver {
                     }
                 }
                 State::Disconnected(why) => {
+                    self.parts.known.capabilities.link_lost();
                     published.enter(SessionState::Disconnected);
                     if shown {
                         tracing::info!(session = %published.id, %why, "disconnected");

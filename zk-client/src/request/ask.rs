@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zk_proto::{
-    AclList, ErrorCode, OpCode, Str, WatcherType, Zxid,
+    AclList, Str, WatcherType, Zxid,
     frame::RequestFrame,
     path::Naming,
     request::{
@@ -205,9 +205,6 @@ impl<'a> Ask<'a> {
             }
             Self::WhoAmI => Call::read(target.frame(&WhoAmIRequest), None),
             Self::Watch { path, mode, capacity } => {
-                if handle.shared.known().capabilities.lacks_add_watch() {
-                    return Err(E::answered(OpCode::ADD_WATCH, ErrorCode::UNIMPLEMENTED));
-                }
                 let (path, by) = (resolve(path)?, mode.by());
                 let mode = mode.on_wire();
                 let frame = target.frame(&AddWatchRequest { path: Str::from(&*path), mode });
