@@ -20,6 +20,7 @@ mod multi;
 mod nodes;
 mod operations;
 mod place;
+mod order;
 mod promises;
 mod roaming;
 mod secrets;

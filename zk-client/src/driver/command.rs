@@ -145,7 +145,8 @@ pub(crate) type CommandSender = queue::CommandSender<Command>;
 impl DeleteSink for Sender<Command> {
     fn sweep(&self, sweep: GuaranteedDelete) {
         // Without a driver there is no session any more, and the node is gone or will be.
-        let _ = self.send(Command::Submit(Purpose::Cleanup, Submission::GuaranteedDelete(sweep)));
+        let delete = Submission::GuaranteedDelete(sweep);
+        let _ = self.send_in_turn(Command::Submit(Purpose::Cleanup, delete));
     }
 }
 

@@ -110,6 +110,18 @@ impl<C> Sender<C> {
         push(state, command);
         Ok(())
     }
+
+    /// As [`send`](Self::send), behind all commands that wait for a permit. It needs none itself.
+    pub(crate) fn send_in_turn(&self, command: C) -> Result<(), C> {
+        let mut state = self.0.lock();
+        if state.closed {
+            return Err(command);
+        }
+        if let Some(command) = state.permits.follow(command) {
+            push(state, command);
+        }
+        Ok(())
+    }
 }
 
 impl<C: NeedsPermit> CommandSender<C> {
@@ -152,6 +164,11 @@ impl<C> CommandSender<C> {
     /// Sends a command; returns it if the driver has ended.
     pub(crate) fn send(&self, command: C) -> Result<(), C> {
         self.0.send(command)
+    }
+
+    /// As [`send`](Self::send), behind all commands that wait for a permit.
+    pub(crate) fn send_in_turn(&self, command: C) -> Result<(), C> {
+        self.0.send_in_turn(command)
     }
 
     /// Reports there how many commands wait for a permit. Must not use this queue.

@@ -37,7 +37,8 @@ pub(super) struct Amount {
 /// A command that is sent as soon as there is a permit for it.
 #[derive(Debug)]
 struct Waiter<C> {
-    permit: Permit,
+    /// `None` if it only waits for those before it.
+    permit: Option<Permit>,
     command: C,
 }
 
@@ -96,9 +97,23 @@ impl<C> Permits<C> {
 
     /// Adds a command of `len` bytes to the line. There is no permit for it now.
     pub(super) fn wait(&mut self, len: usize, command: C) -> Number {
+        let permit = Some(self.permit(len));
+        self.line_up(Waiter { permit, command })
+    }
+
+    /// Adds a command that needs no permit to the line; returns it if there is no line.
+    pub(super) fn follow(&mut self, command: C) -> Option<C> {
+        if self.line.is_empty() {
+            return Some(command);
+        }
+        self.line_up(Waiter { permit: None, command });
+        None
+    }
+
+    fn line_up(&mut self, waiter: Waiter<C>) -> Number {
         let number = self.next;
         self.next += 1;
-        self.line.insert(number, Waiter { permit: self.permit(len), command });
+        self.line.insert(number, waiter);
         self.len.set(self.line.len());
         number
     }
@@ -126,12 +141,14 @@ impl<C: NeedsPermit> Permits<C> {
     /// Returns the first command in the line, if there is a permit for it.
     pub(super) fn serve(&mut self) -> Option<C> {
         let (_, first) = self.line.first_key_value()?;
-        if !self.take(first.permit) {
+        if first.permit.is_some_and(|permit| !self.take(permit)) {
             return None;
         }
         let (_, Waiter { permit, mut command }) = self.line.pop_first()?;
         self.len.set(self.line.len());
-        command.permit_granted(permit);
+        if let Some(permit) = permit {
+            command.permit_granted(permit);
+        }
         Some(command)
     }
 }

@@ -167,6 +167,14 @@ impl Handle {
     }
 
     /// Why the driver has ended.
+    /// Passes on a command that needs no room and cannot be held back, behind all that wait or are held back.
+    pub(crate) fn command_in_turn(&self, command: Command) {
+        self.send_held_so_far();
+        if let Err(refused) = self.shared.commands.send_in_turn(command) {
+            refused.refuse(self.end(), &self.shared.counters);
+        }
+    }
+
     fn end(&self) -> SessionEnd {
         self.shared.session.end().unwrap_or(SessionEnd::Closed)
     }

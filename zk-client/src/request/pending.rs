@@ -205,8 +205,8 @@ impl<T, E: CallError> Pending<T, E> {
 impl Pending<(), ReadError> {
     pub(crate) fn add_auth(handle: &Handle, auth: Auth) -> Self {
         let (op, (reply, outcome)) = (OpCode::AUTH, oneshot::channel());
-        handle.send_held_so_far();
-        handle.command(Command::AddAuth(auth, Token::Caller(Caller::new(op, reply, None))));
+        let token = Token::Caller(Caller::new(op, reply, None));
+        handle.command_in_turn(Command::AddAuth(auth, token));
         let read: fn(&Answer) -> _ = |answer| match answer.code {
             ErrorCode::OK => Ok(()),
             code => Err(Unread::Code(code)),

@@ -145,8 +145,7 @@ impl Client {
     pub fn remove_watches(&self, path: &str, kind: WatchKind) -> Result<(), PathError> {
         let path = self.handle.chroot.resolve(path, Naming::Exact)?;
         let (kinds, path) = (kind.armed_by(), Arc::from(&*path));
-        self.handle.send_held_so_far();
-        self.handle.command(Command::RemoveWatches { kinds, path });
+        self.handle.command_in_turn(Command::RemoveWatches { kinds, path });
         Ok(())
     }
 }
