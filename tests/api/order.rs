@@ -2,6 +2,7 @@
 
 use std::{
     future::Future as _,
+    mem,
     sync::{Arc, Mutex},
     task::{Context, Waker},
     time::Duration,
@@ -11,6 +12,7 @@ use zk_client::{Client, CreateMode, OpCode, WatchKind};
 use zk_testkit::server::Config;
 use zk_tests::{
     network::{Disposition, Network, pass},
+    patience::within,
     paused,
 };
 
@@ -102,5 +104,40 @@ fn watches_that_wait_are_removed_too() {
         pass(Duration::from_secs(1)).await;
         assert_eq!(network.look(|server| server.watch_count()), 0);
         drop(watch);
+    });
+}
+
+#[test]
+fn corks_on_corks_keep_the_order() {
+    play(9, async |network, zk| {
+        let ops = recorded(network);
+        for outer_first in [true, false] {
+            let outer = zk.cork();
+            let first = outer.get("/").submit();
+            let inner = outer.cork();
+            let second = inner.exists("/").submit();
+            let third = outer.children("/").submit();
+            let late = Client::clone(&inner);
+            let left = if outer_first {
+                drop(outer);
+                inner
+            } else {
+                drop(inner);
+                within(async { late.exists("/").await }).await.unwrap();
+                outer
+            };
+            within(first).await.unwrap();
+            within(second).await.unwrap();
+            within(third).await.unwrap();
+            let held = left.exists("/").submit();
+            pass(Duration::from_secs(1)).await;
+            let order = [OpCode::GET_DATA, OpCode::EXISTS, OpCode::GET_CHILDREN2];
+            let seen = mem::take(&mut *ops.lock().unwrap());
+            assert_eq!(seen[..3], order);
+            assert_eq!(seen.len(), if outer_first { 3 } else { 4 }, "the other still holds");
+            drop(left);
+            within(held).await.unwrap();
+            ops.lock().unwrap().clear();
+        }
     });
 }

@@ -2,7 +2,7 @@
 
 use std::{
     ops::Deref,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
@@ -12,7 +12,11 @@ use crate::{
     driver::command::Cleanup,
     error::Cause,
     report::stats::Stats,
-    request::{ask::Target, call_options::CallOptions, handle::Handle},
+    request::{
+        ask::Target,
+        call_options::CallOptions,
+        handle::{Handle, Held},
+    },
 };
 
 /// A client of one session. Cheap to clone; all clones share the session.
@@ -95,10 +99,12 @@ impl Client {
     /// If one has to wait for [room](crate::ConnectOptions::requests_max), those before it are sent without it: the order
     /// stays, the one write does not. So it is with what cannot be held back: [`add_auth`](Client::add_auth),
     /// [`remove_watches`](Client::remove_watches), [`close`](Client::close).
+    ///
+    /// Of corks on a cork, the first to be dropped sends what they hold so far: the order stays here, too.
     #[must_use = "dropping it lets go"]
     pub fn cork(&self) -> Cork {
         let mut client = self.clone();
-        let held = Arc::new(Mutex::new(Some(Vec::new())));
+        let held = Arc::new(Held::within(client.handle.held.as_deref()));
         client.handle.change(|view| view.held = Some(held));
         Cork(client)
     }

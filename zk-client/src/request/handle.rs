@@ -4,7 +4,10 @@ use std::{
     any::Any,
     fmt, mem,
     ops::Deref,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use futures_core::future::BoxFuture;
@@ -65,8 +68,24 @@ impl Shared {
     }
 }
 
-/// Submissions that are held back; `None` once they have been sent.
-pub(crate) type Held = Mutex<Option<Vec<Submission>>>;
+/// Submissions that are held back, in their order: corks that are made of one another share them.
+pub(crate) struct Held {
+    submissions: Arc<Mutex<Vec<Submission>>>,
+    /// Whether this cork holds back. Changes under the lock of what it holds.
+    holds: AtomicBool,
+}
+
+impl Held {
+    /// What a cork holds that is made of a client with this one, if any.
+    pub(crate) fn within(outer: Option<&Self>) -> Self {
+        let submissions = outer.map(|outer| outer.submissions.clone()).unwrap_or_default();
+        Self { submissions, holds: AtomicBool::new(true) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Submission>> {
+        self.submissions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Deref for Handle {
     type Target = View;
@@ -98,11 +117,14 @@ impl Handle {
     /// Passes a submission on, or holds it back. If the driver has ended, its caller gets an error.
     pub(crate) fn send(&self, submission: Submission) {
         if let Some(held) = &self.held {
-            if let Some(held) = &mut *held.lock().unwrap_or_else(PoisonError::into_inner) {
-                held.push(submission);
+            let mut submissions = held.lock();
+            if held.holds.load(Relaxed) {
+                submissions.push(submission);
                 return;
             }
         }
+        // Another cork may hold some that come before.
+        self.send_held_so_far();
         self.command(Command::Submit(self.purpose(), submission));
     }
 
@@ -145,28 +167,6 @@ impl Handle {
         })
     }
 
-    /// Sends the submissions held back so far, for something that comes behind them and cannot be held back.
-    pub(crate) fn send_held_so_far(&self) {
-        self.send_batch(|held| held.as_mut().map(mem::take));
-    }
-
-    /// Sends all submissions held back, in one write, and holds no more back.
-    pub(crate) fn send_held(&self) {
-        self.send_batch(Option::take);
-    }
-
-    fn send_batch(
-        &self,
-        take: impl FnOnce(&mut Option<Vec<Submission>>) -> Option<Vec<Submission>>,
-    ) {
-        let Some(held) = &self.held else { return };
-        let batch = take(&mut held.lock().unwrap_or_else(PoisonError::into_inner));
-        if let Some(batch) = batch.filter(|batch| !batch.is_empty()) {
-            self.command(Command::Batch(self.purpose(), batch));
-        }
-    }
-
-    /// Why the driver has ended.
     /// Passes on a command that needs no room and cannot be held back, behind all that wait or are held back.
     pub(crate) fn command_in_turn(&self, command: Command) {
         self.send_held_so_far();
@@ -175,6 +175,29 @@ impl Handle {
         }
     }
 
+    /// Sends the submissions held back so far, for something that comes behind them and cannot be held back.
+    pub(crate) fn send_held_so_far(&self) {
+        let Some(held) = &self.held else { return };
+        self.send_batch(mem::take(&mut held.lock()));
+    }
+
+    /// Sends all submissions held back, in one write, and holds no more back.
+    pub(crate) fn send_held(&self) {
+        let Some(held) = &self.held else { return };
+        let mut submissions = held.lock();
+        held.holds.store(false, Relaxed);
+        let batch = mem::take(&mut *submissions);
+        drop(submissions);
+        self.send_batch(batch);
+    }
+
+    fn send_batch(&self, batch: Vec<Submission>) {
+        if !batch.is_empty() {
+            self.command(Command::Batch(self.purpose(), batch));
+        }
+    }
+
+    /// Why the driver has ended.
     fn end(&self) -> SessionEnd {
         self.shared.session.end().unwrap_or(SessionEnd::Closed)
     }
