@@ -5,6 +5,7 @@ use std::{
     pin::{Pin, pin},
     sync::{Arc, Weak},
     task::{Context, Poll, ready},
+    thread,
     time::Duration,
 };
 
@@ -200,6 +201,13 @@ impl Driver {
         // Before the answered callers run and submit more.
         self.parts.receiver.give_back();
         self.publish_lease();
+        self.count_load();
+        self.close_when_done(now);
+        busy |= self.detach_when_done(cx, now);
+        busy | self.write(cx)
+    }
+
+    fn count_load(&self) {
         let (requests, bytes) = self.parts.session.load();
         self.parts.counters.load(requests, bytes);
         #[cfg(feature = "metrics")]
@@ -208,9 +216,6 @@ impl Driver {
             self.parts.session.throttled_count(),
             self.parts.known.sweeps.count(),
         );
-        self.close_when_done(now);
-        busy |= self.detach_when_done(cx, now);
-        busy | self.write(cx)
     }
 
     fn take_commands(&mut self, cx: &Context<'_>) -> bool {
@@ -375,12 +380,22 @@ impl Driver {
 }
 
 /// A driver that is dropped before the session's end was dropped with its runtime: no task keeps the session alive any
-/// more, and no task may believe otherwise.
+/// more, and no task may believe otherwise. Its requests and watches are told, as at any other end.
 impl Drop for Driver {
     fn drop(&mut self) {
-        let end = SessionEnd::Closed;
-        let published = self.parts.known.board.get().state;
-        if !matches!(published, SessionState::Ended(_)) {
+        let is_over =
+            |driver: &Self| matches!(driver.parts.known.board.get().state, SessionState::Ended(_));
+        if is_over(self) {
+            return;
+        }
+        // In a panic nothing is known of what the session was in the middle of.
+        if !thread::panicking() {
+            self.parts.session.detach();
+            self.refuse_the_rest();
+            self.count_load();
+        }
+        if !is_over(self) {
+            let end = SessionEnd::Closed;
             self.parts.counters.ended(end);
             self.parts.known.board.change(|it| it.enter(SessionState::Ended(end)));
         }

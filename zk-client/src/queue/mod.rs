@@ -53,7 +53,7 @@ pub(crate) enum SendError<C> {
 /// happens.
 #[derive(Debug)]
 pub(crate) struct PermitWait<C: NeedsPermit> {
-    commands: CommandSender<C>,
+    commands: WeakCommandSender<C>,
     number: Number,
 }
 
@@ -156,7 +156,7 @@ impl<C: NeedsPermit> CommandSender<C> {
 
     /// Ties the command that waits at this place to the caller that wants it.
     pub(crate) fn permit_wait(&self, number: Number) -> PermitWait<C> {
-        PermitWait { commands: self.clone(), number }
+        PermitWait { commands: self.downgrade(), number }
     }
 }
 
@@ -326,7 +326,9 @@ fn serve<C: NeedsPermit>(mut state: MutexGuard<'_, State<C>>) {
 
 impl<C: NeedsPermit> Drop for PermitWait<C> {
     fn drop(&mut self) {
-        let mut state = self.commands.0.0.lock();
+        // With the last sender gone, all have been sent.
+        let Some(commands) = self.commands.upgrade() else { return };
+        let mut state = commands.0.0.lock();
         let left = state.permits.leave(self.number);
         if left.is_some() {
             // There may be permits for those behind.

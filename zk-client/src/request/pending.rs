@@ -36,7 +36,8 @@ use crate::{
         token::{Caller, Token},
     },
     error::{CallError, Cause, MultiError, ReadError, SessionEnd, WriteError},
-    queue::{PermitWait, Ticket},
+    queue::{PermitWait, Ticket, WeakCommandSender},
+    report::stats::Counters,
     watch::Listener,
 };
 
@@ -93,7 +94,9 @@ struct Deadline {
     /// Created on the first wait: requests can be submitted outside of a runtime.
     sleep: Option<Pin<Box<Sleep>>>,
     ticket: Arc<Ticket>,
-    handle: Handle,
+    /// They keep no session alive.
+    commands: WeakCommandSender<Command>,
+    counters: Arc<Counters>,
     /// Whether the driver has been notified, and will answer with what is known.
     told: bool,
 }
@@ -375,13 +378,16 @@ impl<T, E: CallError> Pending<T, E> {
             // The session counts what it carries on with.
             State::Working(_) => return true,
             State::Submitted(_, op, _) if deadline.ticket.withdraw() => {
-                deadline.handle.shared.counters.refused(op);
+                deadline.counters.refused(op);
                 return true;
             }
             _ => {}
         }
         deadline.told = true;
-        deadline.handle.command(Command::Withdraw(deadline.ticket.clone()));
+        if let Some(commands) = deadline.commands.upgrade() {
+            // Without a driver there will be an answer too.
+            let _ = commands.send(Command::Withdraw(deadline.ticket.clone()));
+        }
         false
     }
 }
@@ -391,7 +397,8 @@ impl Deadline {
     fn of(Target { handle, options }: Target<'_>) -> Option<Box<Self>> {
         let timeout = options.timeout?;
         let at = Instant::now().checked_add(timeout)?;
-        let (ticket, handle) = (Arc::default(), handle.clone());
-        Some(Box::new(Self { at, sleep: None, ticket, handle, told: false }))
+        let (ticket, commands) = (Arc::default(), handle.shared.commands.downgrade());
+        let counters = handle.shared.counters.clone();
+        Some(Box::new(Self { at, sleep: None, ticket, commands, counters, told: false }))
     }
 }

@@ -1,0 +1,60 @@
+//! What is left behind a session's last client, and behind its runtime.
+
+use std::time::Duration;
+
+use zk_client::{Cause, SessionEnd, WriteError};
+use zk_testkit::server::Config;
+use zk_tests::{
+    network::{Network, pass},
+    patience::within,
+    paused,
+};
+
+const MOMENT: Duration = Duration::from_millis(100);
+
+#[test]
+fn requests_with_timeouts_keep_no_session() {
+    paused::runtime().block_on(async {
+        let network = Network::new(Config::default());
+        let zk = network.options("me", "", 7).connect().await.unwrap();
+        let submitted = || zk.get("/").timeout(Duration::from_secs(5)).submit();
+        let (mut finished, unasked) = (submitted(), submitted());
+        (&mut finished).await.unwrap();
+        drop(zk);
+        pass(MOMENT).await;
+        assert_eq!(network.look(|server| server.sessions().count()), 0);
+        unasked.await.unwrap();
+        drop(finished);
+    });
+}
+
+#[test]
+fn runtime_leaves_nothing_open() {
+    let runtime = paused::runtime();
+    let (zk, mut watch, sent, unsent) = runtime.block_on(async {
+        let network = Network::new(Config::default());
+        let zk = network.options("held", "", 7).connect().await.unwrap();
+        let away = network.options("away", "", 8).connect().await.unwrap();
+        let (_, watch) = zk.exists("/").watch().await.unwrap();
+        network.hold("held");
+        network.cut("away");
+        let sent = zk.set("/", b"sent").submit();
+        pass(MOMENT).await;
+        let waits = away.set("/", b"for a connection").submit();
+        pass(MOMENT).await;
+        assert_eq!((zk.stats().in_flight, away.stats().in_flight), (1, 1));
+        let untaken = zk.set("/", b"in the queue").submit();
+        (zk, watch, sent, [waits, untaken])
+    });
+    drop(runtime);
+    assert_eq!((zk.stats().in_flight, zk.stats().in_flight_bytes), (0, 0));
+    assert_eq!(watch.try_event(), Some(Err(SessionEnd::Closed)));
+    paused::runtime().block_on(async {
+        let sent = within(sent).await;
+        assert!(matches!(sent, Err(WriteError::InDoubt { .. })), "{sent:?}");
+        for unsent in unsent {
+            let over = WriteError::NotApplied(Cause::SessionEnded(SessionEnd::Closed));
+            assert_eq!(within(unsent).await, Err(over));
+        }
+    });
+}
