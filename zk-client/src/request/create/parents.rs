@@ -143,14 +143,30 @@ impl Above {
     }
 }
 
-/// Returns the error if the parent was refused for its content, or for want of time.
+/// Returns the error if the parent was refused for its content, or for want of time or room.
 fn refused(level: Result<Created, WriteError>) -> Option<WriteError> {
     use Rejection::{NoNode, NodeExists, Unimplemented};
     let error = level.err()?;
     match error {
         // The parent exists, or the next attempt decides: it asks for another kind of node then.
         WriteError::Rejected(NodeExists | NoNode | Unimplemented) => None,
-        WriteError::Rejected(_) | WriteError::NotApplied(Cause::Throttled) => Some(error),
+        WriteError::Rejected(_) | WriteError::NotApplied(Cause::Throttled | Cause::QueueFull) => {
+            Some(error)
+        }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parents_without_room_are_the_reason() {
+        for cause in [Cause::QueueFull, Cause::Throttled] {
+            let error = WriteError::NotApplied(cause);
+            assert_eq!(refused(Err(error.clone())), Some(error));
+        }
+        assert_eq!(refused(Err(WriteError::NotApplied(Cause::NotConnected))), None);
     }
 }
