@@ -287,3 +287,30 @@ async fn session_lasts_as_long_as_its_last_guard() {
     server.proxy().all_closed().await;
     assert!(server.sessions().is_empty());
 }
+
+/// What renews it does not end with the thread of the session that it began in.
+#[tokio::test]
+async fn durable_lock_is_carried_on_by_another_thread() {
+    let server = TestServer::start().await.unwrap();
+    let servers = server.connect_string();
+    let (expire, expired) = std::sync::mpsc::channel();
+    let held = in_thread(move || {
+        let (session, next) = (connect(&servers), connect(&servers));
+        let lock = DurableLock::new(session.client(), "/d", "us").lease(Duration::from_secs(1));
+        let guard = session.adopt(lock).acquire().unwrap();
+        expire.send(session.client().session().id()).unwrap();
+        drop(session);
+        while !matches!(guard.status(), Status::Suspect { .. }) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let mut guard = guard.into_inner();
+        guard.carry_on(next.client());
+        let guard = next.adopt(guard);
+        drop(next);
+        // Several leases.
+        assert_eq!(guard.lost_within(Duration::from_secs(3)), None);
+        guard.release().unwrap();
+    });
+    server.expire(within(in_thread(move || expired.recv().unwrap())).await.unwrap());
+    within(held).await.unwrap();
+}

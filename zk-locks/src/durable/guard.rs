@@ -7,7 +7,7 @@ use zk_client::{Client, MultiError, OpResult, Rejection, Request, WriteError, pa
 
 use super::{
     lock::{DurableLock, Live},
-    tenure::{Tenure, Terms},
+    tenure::{Begins, Tenure, Terms},
 };
 use crate::{
     error::{CheckError, Lost, ReleaseError},
@@ -70,11 +70,20 @@ impl DurableGuard {
         let Waited { time, ahead } = waited.unwrap_or(Waited { time: Duration::ZERO, ahead: None });
         let path = &*terms.path;
         observers.granted(&Grant { path, token, waited: time, ahead });
-        let tenure = Arc::new(Tenure::new(client.clone(), token, terms));
+        let tenure = Arc::new(Tenure::new(&client, token, terms));
+        let (since, stop, over) = (Instant::now(), None, None);
+        let mut guard = Self { tenure, client, since, observers, live, stop, over };
+        guard.keep(Begins::Early);
+        guard
+    }
+
+    /// Has a task of the client renew the grant, where that of another one may have no runtime any more.
+    fn keep(&mut self, begins: Begins) {
         let (stop, stopped) = oneshot::channel();
-        client.spawn(tenure.clone().keep(stopped));
-        let (since, stop, over) = (Instant::now(), Some(stop), None);
-        Self { tenure, client, since, observers, live, stop, over }
+        // The task before has ended when it is polled next.
+        self.stop = Some(stop);
+        let client = self.client.clone();
+        self.client.spawn(self.tenure.clone().keep(client, begins, stopped));
     }
 
     /// The number to show to the resource that the lock protects: see [`FencingToken`].
@@ -131,7 +140,7 @@ impl DurableGuard {
     /// once.
     pub fn carry_on(&mut self, client: &Client) {
         self.client = client.patient();
-        self.tenure.carry_on(self.client.clone());
+        self.keep(Begins::Late);
     }
 
     /// Asks the servers whether the lock is held, by a transaction that a quorum agrees to.

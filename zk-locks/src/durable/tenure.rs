@@ -39,6 +39,25 @@ pub(super) struct Terms {
     pub(super) sent: Duration,
 }
 
+impl Terms {
+    /// When a lease is over that was confirmed by a request sent at this time.
+    fn until(&self, sent: Duration) -> u64 {
+        let Some(lease) = self.lease else { return NEVER };
+        // A tenth covers clocks that do not run equally fast, and the time the holder needs to stop.
+        let until = sent.saturating_add(lease - lease / 10);
+        u64::try_from(until.as_nanos()).unwrap_or(NEVER)
+    }
+}
+
+/// When a task begins to renew a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begins {
+    /// With the grant.
+    Early,
+    /// Behind another client's, at some time of the lease.
+    Late,
+}
+
 /// The state of a grant, shared by its guard and the task that renews it.
 pub(super) struct Tenure {
     pub(super) terms: Terms,
@@ -48,33 +67,25 @@ pub(super) struct Tenure {
     until: AtomicU64,
     /// Written once.
     lost: watch::Sender<Option<Lost>>,
-    /// The client that renews it.
-    client: watch::Sender<Client>,
 }
 
 impl Tenure {
-    pub(super) fn new(client: Client, token: FencingToken, terms: Terms) -> Self {
-        let tenure = Self {
+    pub(super) fn new(client: &Client, token: FencingToken, terms: Terms) -> Self {
+        Self {
             token,
             clock: client.clock(),
-            until: AtomicU64::new(NEVER),
+            until: AtomicU64::new(terms.until(terms.sent)),
             lost: watch::Sender::new(None),
-            client: watch::Sender::new(client),
             terms,
-        };
-        tenure.renewed(tenure.terms.sent);
-        tenure
+        }
     }
 
     /// Extends the lease: the grant was there when a request sent at this time arrived.
     fn renewed(&self, sent: Duration) {
-        let Some(lease) = self.terms.lease else { return };
-        // A tenth covers clocks that do not run equally fast, and the time the holder needs to stop.
-        let until = sent.saturating_add(lease - lease / 10);
-        let until = u64::try_from(until.as_nanos()).unwrap_or(NEVER);
         // A late confirmation must not bring back a grant that counted as lost meanwhile.
         if self.loss().is_none() {
-            self.until.store(until, Ordering::Release);
+            // The task of a client that was left may hear of its last renewal behind the next one's first.
+            self.until.fetch_max(self.terms.until(sent), Ordering::AcqRel);
         }
     }
 
@@ -122,46 +133,34 @@ impl Tenure {
         }
     }
 
-    /// Continues with another client.
-    pub(super) fn carry_on(&self, client: Client) {
-        self.client.send_replace(client);
-    }
-
-    /// Renews the grant, and watches for its end, until it is lost or `stopped`.
-    pub(super) async fn keep(self: Arc<Self>, stopped: oneshot::Receiver<()>) {
+    /// Renews the grant with this client, and watches for its end, until it is lost or `stopped`.
+    pub(super) async fn keep(
+        self: Arc<Self>,
+        client: Client,
+        begins: Begins,
+        stopped: oneshot::Receiver<()>,
+    ) {
         tokio::select! {
             biased;
             _ = stopped => {}
             _ = self.lost() => {}
-            () = self.keep_on() => {}
+            () = self.keep_on(client, begins) => {}
         }
     }
 
-    /// Keeps the grant with one client after the other.
-    async fn keep_on(&self) {
-        let mut clients = self.client.subscribe();
-        let mut is_heir = false;
-        loop {
-            let client = clients.borrow_and_update().clone();
-            tokio::select! {
-                biased;
-                changed = clients.changed() => drop(changed),
-                end = self.keep_with(&client, is_heir) => {
-                    drop(client);
-                    tracing::info!(path = self.terms.path, ?end, "a durable lock without a session");
-                    // The sender is in `self`: this resolves only with another client.
-                    drop(clients.changed().await);
-                }
-            }
-            is_heir = true;
-        }
+    /// Keeps the grant as long as the session lasts. Behind that only another client can, with a task of its own.
+    async fn keep_on(&self, client: Client, begins: Begins) {
+        let end = self.keep_with(&client, begins).await;
+        drop(client);
+        tracing::info!(path = self.terms.path, ?end, "a durable lock without a session");
+        std::future::pending().await
     }
 
     /// Keeps the grant until the client's session has ended; once the grant is known to be gone, never returns.
-    async fn keep_with(&self, client: &Client, is_heir: bool) -> SessionEnd {
+    async fn keep_with(&self, client: &Client, begins: Begins) -> SessionEnd {
         let pause = self.terms.lease.map_or(LONG, |lease| (lease / RENEWALS).min(LONG));
         let kept = async {
-            if is_heir {
+            if begins == Begins::Late {
                 // Its server may not know of the grant yet, and the lease has been running down.
                 client.resolve_in_doubt().await?;
                 self.renew(client, pause).await?;
