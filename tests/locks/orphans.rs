@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use zk_client::{AclList, Id, Perms};
 use zk_locks::{
-    AcquireError, Builder, Client, CohortLock, Election, LatchState, Layout, LeaderLatch, Lock,
-    Lost, MultiLock, Rejection, ReleaseError, RwLock, Semaphore, SessionEnd,
+    AcquireError, Builder, Client, CohortLock, DoubleBarrier, Election, LatchState, Layout,
+    LeaderLatch, Lock, Lost, MultiLock, Rejection, ReleaseError, RwLock, Semaphore, SessionEnd,
 };
 use zk_proto::OpCode;
 use zk_tests::test_with;
@@ -230,4 +230,26 @@ async fn release_of_an_overrun_lock_tells_what_is_left(setup: Setup) {
     within(zk.close()).await.unwrap();
     let ended = ReleaseError::SessionEnded(SessionEnd::Closed);
     assert_eq!(within(guard.release()).await, Err(ended));
+}
+
+/// The others wait for it: one that leaves early, and the one that is the last to leave.
+#[test_with(on_each_release)]
+async fn refused_leave_of_a_barrier_is_an_error(setup: Setup) {
+    let path = guarded(&setup).await;
+    let (ours, theirs) = (setup.client().await, setup.client().await);
+    let enter = |zk: &Client| {
+        let barrier = DoubleBarrier::new(zk, &path, 2);
+        async move { barrier.enter().await.unwrap() }
+    };
+    let (one, other) = within(async { tokio::join!(enter(&ours), enter(&theirs)) }).await;
+    let mut both = [(one, ours), (other, theirs)];
+    // The first one leaves last.
+    both.sort_by(|(a, _), (b, _)| b.path().cmp(a.path()));
+    for (participation, zk) in both {
+        let path = participation.path().to_owned();
+        let orphan = AcquireError::Orphan { path, rejection: Rejection::NoAuth };
+        assert_eq!(within(participation.leave()).await, Err(orphan));
+        assert_eq!(zk.session().orphans(), 1);
+        within(zk.close()).await.unwrap();
+    }
 }

@@ -11,7 +11,7 @@ use zk_client::{
 
 use crate::{
     builder::Builder,
-    error::AcquireError,
+    error::{AcquireError, ReleaseError},
     guard::{Guard, Held},
     layout::Layout,
     token::FencingToken,
@@ -273,7 +273,8 @@ impl Participation {
     ///
     /// # Errors
     /// [`AcquireError`]: above all, if the session ends. This one has left in any case, or will have when the
-    /// servers notice.
+    /// servers notice; unless they refuse to delete its node. That is [`AcquireError::Orphan`], at once: the session
+    /// [counts](crate::Session::orphans) the node, and others wait until it is over or is permitted to.
     pub async fn leave(self) -> Result<(), AcquireError> {
         let Self { guard, wait_queue } = self;
         let WaitQueue { client, path, .. } = &*wait_queue;
@@ -300,8 +301,7 @@ impl Participation {
             let next = if stays { others.last() } else { others.first() };
             if !stays {
                 if let Some(guard) = staying.take() {
-                    // It does not matter if the node is gone already.
-                    let _ = guard.release().await;
+                    left(guard).await?;
                 }
             }
             let Some(next) = next else {
@@ -320,10 +320,23 @@ impl Participation {
     /// As [`leave`](Participation::leave), for at most this long.
     ///
     /// # Errors
-    /// [`AcquireError::TimedOut`] when the time is over, at once. This one has left; others may still be there.
+    /// [`AcquireError::TimedOut`] when the time is over, at once. This one has left as far as it may; others may still be
+    /// there.
     pub async fn leave_timeout(self, time: Duration) -> Result<(), AcquireError> {
         timeout(time, self.leave()).await.unwrap_or(Err(AcquireError::TimedOut))
     }
+}
+
+/// Deletes the node; it does not matter if it is gone already. Who may not does not wait for others, which wait for it.
+async fn left(guard: Guard) -> Result<(), AcquireError> {
+    let path = guard.path().to_owned();
+    guard.release().await.map_err(|error| match error {
+        ReleaseError::Refused(WriteError::Rejected(rejection)) => {
+            AcquireError::Orphan { path, rejection }
+        }
+        ReleaseError::Refused(error) => error.into(),
+        ReleaseError::SessionEnded(end) => AcquireError::SessionEnded(end),
+    })
 }
 
 /// The participants at the moment one begins to leave, and when the round was complete; `None` if there are none.
