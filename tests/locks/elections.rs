@@ -6,6 +6,7 @@ use zk_client::CreateMode;
 use zk_locks::{
     AcquireError, CheckError, Client, Election, Kind, LatchState, Layout, LeaderLatch, Lost, Status,
 };
+use zk_proto::OpCode;
 use zk_testkit::proxy::{Match, Proxy};
 use zk_tests::test_with;
 
@@ -171,6 +172,21 @@ async fn two_latches_never_lead_at_once(setup: Setup) {
         within(candidate.latch.resign()).await;
     }
     emptied(&setup.outsider, &path).await;
+}
+
+/// Also while servers are asked why the lead was lost.
+#[test_with(on_each_release)]
+async fn latch_without_lead_names_no_node(setup: Setup) {
+    let path = setup.existing("named").await;
+    let latch = Candidate::new(&setup, &path, Duration::from_secs(30)).await;
+    latch.leads().await;
+    let mut states = latch.subscribe();
+    let asks = latch.proxy.on(Match::request(OpCode::EXISTS)).hold();
+    setup.outsider.delete(&latch.path().unwrap()).await.unwrap();
+    within(states.wait_for(|state| *state == LatchState::Waiting)).await.unwrap();
+    assert_eq!(latch.path(), None);
+    asks.release();
+    latch.leads().await;
 }
 
 /// Scenario 66, with the clock: a leader that hears nothing says no when the next one says yes.

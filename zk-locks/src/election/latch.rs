@@ -220,7 +220,6 @@ impl LatchTask {
                         // The channel stays open until then.
                         return self.stood_down(path, leadership.resign().await);
                     }
-                    self.node.set(None);
                     backoff.pause()
                 }
                 Err(AcquireError::NodeDeleted) => backoff.pause(),
@@ -299,6 +298,7 @@ impl LatchTask {
 
     fn leads_no_more(&self) {
         self.held.set(None);
+        self.node.set(None);
         self.publisher.send_replace(LatchState::Waiting);
     }
 }
