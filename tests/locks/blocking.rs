@@ -314,3 +314,29 @@ async fn durable_lock_is_carried_on_by_another_thread() {
     server.expire(within(in_thread(move || expired.recv().unwrap())).await.unwrap());
     within(held).await.unwrap();
 }
+
+/// A lead that is just being lost is waited for, until the latch has stood again.
+#[tokio::test]
+async fn lost_lead_does_not_end_the_wait_for_it() {
+    let server = TestServer::start().await.unwrap();
+    let options = ConnectOptions::new(&server.connect_string()).unwrap();
+    let done = in_thread(move || {
+        let options = options.session_timeout(Duration::from_secs(4));
+        let session = BlockingSession::connect(options).unwrap();
+        let latch = session.adopt(Election::new(session.client(), "/e")).latch(b"");
+        assert!(latch.leads_within(Duration::from_secs(60)));
+        // The session's thread stands still until the lead is lost by the clock, and for a moment more.
+        let (go_on, told) = std::sync::mpsc::channel();
+        session.client().spawn(async move {
+            let () = told.recv().unwrap();
+            let _ = told.recv_timeout(Duration::from_millis(100));
+        });
+        while latch.is_leader() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        go_on.send(()).unwrap();
+        assert!(latch.leads_within(Duration::from_secs(60)));
+        drop(go_on);
+    });
+    within(done).await.unwrap();
+}

@@ -373,12 +373,21 @@ impl Blocking<crate::LeaderLatch> {
     pub fn leads_within(&self, time: Duration) -> bool {
         use crate::LatchState;
         let mut states = self.inner.subscribe();
-        let decided = |state: &LatchState| !matches!(state, LatchState::Waiting);
-        let decided = async { timeout(time, states.wait_for(decided)).await.is_ok() };
-        self.session.run(decided) && self.inner.is_leader()
+        // A lead may be lost before the state says so: then another one is waited for.
+        let is_decided = |state: &LatchState| match state {
+            LatchState::Waiting => false,
+            LatchState::Leading { .. } => self.inner.is_leader(),
+            LatchState::Ended(_) => true,
+        };
+        let decided = async {
+            let decided = timeout(time, states.wait_for(is_decided)).await;
+            matches!(decided, Ok(Ok(state)) if matches!(*state, LatchState::Leading { .. }))
+        };
+        self.session.run(decided)
     }
 
-    /// As [the method of the same name](crate::LeaderLatch::resign).
+    /// As [the method of the same name](crate::LeaderLatch::resign): whether servers refused shows a receiver of its
+    /// [states](crate::LeaderLatch::subscribe).
     pub fn resign(self) {
         let Self { inner, session } = self;
         session.run(inner.resign());
