@@ -1,7 +1,10 @@
 //! `zk elect`: runs a command while being the leader, or follows who leads.
 
+use std::{convert::Infallible, time::Duration};
+
 use rustix::{process::Signal, system::uname};
 use serde::Serialize;
+use tokio::time::sleep;
 use zk_client::Client;
 use zk_locks::{Contender, Election, Follow, Leadership};
 
@@ -14,6 +17,9 @@ use crate::{
     },
     render::{self, complain, printable},
 };
+
+/// Before it is asked again who leads, where that may not be read.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(args: ElectArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::default();
@@ -115,7 +121,7 @@ async fn lead(
         elected = election.campaign(data.as_bytes()) => {
             Stood::Elected(Box::new(elected.map_err(Failure::acquire(path))?))
         }
-        failed = tell(path, election.follow()) => return Err(failed),
+        never = tell(path, election.follow()) => match never {},
     };
     match stood {
         Stood::Elected(leadership) => {
@@ -129,12 +135,22 @@ fn host_and_process() -> String {
     format!("{} pid {}", uname().nodename().to_string_lossy(), std::process::id())
 }
 
-/// Tells people who leads, until that cannot be found out any more.
-async fn tell(path: &str, mut leaders: Follow<Option<Contender>>) -> Failure {
+/// Tells people who leads, until the candidacy has ended, which does not depend on it.
+async fn tell(path: &str, mut leaders: Follow<Option<Contender>>) -> Infallible {
+    let mut is_shown = true;
     loop {
         match leaders.next().await {
-            Ok(leader) => complain(&text(path, leader.map(Told::from).as_ref())),
-            Err(error) => return Failure::read(path)(error),
+            Ok(leader) => {
+                is_shown = true;
+                complain(&text(path, leader.map(Told::from).as_ref()));
+            }
+            Err(error) => {
+                if std::mem::take(&mut is_shown) {
+                    let failure = Failure::read(path)(error);
+                    complain(&failure.retold(|why| format!("{why}: who leads is not shown")));
+                }
+                sleep(ASK_AGAIN).await;
+            }
         }
     }
 }

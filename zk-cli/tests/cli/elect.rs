@@ -1,9 +1,10 @@
 //! `zk elect`.
 
 use rustix::process::Signal;
+use zk_client::{Acl, AclList, ConnectOptions};
 use zk_locks::Election;
 
-use crate::support::{Running, World};
+use crate::support::{Running, World, must};
 
 fn elect(world: &World, args: &[&str], script: &str) -> Running {
     let mut command = world.zk();
@@ -83,4 +84,30 @@ async fn without_command_leaders_are_printed() {
     assert_eq!(text.ended().await.code, Some(130));
     json.signal(Signal::TERM);
     json.ended().await;
+}
+
+/// Candidates behind the first one need only their predecessor.
+#[tokio::test]
+async fn unreadable_leader_ends_no_candidacy() {
+    let world = World::new().await;
+    let private = ConnectOptions::new(&world.server.connect_string()).unwrap();
+    let private = private.auth("digest", "ann:secret").connect().await.unwrap();
+    world.client.create("/e", b"").await.unwrap();
+    let own = AclList::from_iter([Acl::creator_all()]);
+    let lead = Election::builder(&private, "/e").acl(&own).build().campaign(b"one").await.unwrap();
+    let open = Election::new(&private, "/e");
+    let second = tokio::spawn(async move { open.campaign(b"two").await });
+    must("two candidates", async {
+        while world.client.children("/e").await.unwrap().0.len() < 2 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let mut third = elect(&world, &[], "echo led");
+    let remark = third.remark().await;
+    assert_eq!(remark, "zk: /e: no permission: who leads is not shown");
+    lead.resign().await.unwrap();
+    must("the second", second).await.unwrap().unwrap().resign().await.unwrap();
+    assert_eq!(third.line().await, "led");
+    assert_eq!(third.ended().await.code, Some(0));
 }
