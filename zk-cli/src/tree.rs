@@ -34,6 +34,13 @@ impl Below {
     }
 }
 
+/// Adds what is not known for another reason.
+pub(crate) fn hide(hidden: &mut Vec<String>, more: Vec<String>) {
+    hidden.extend(more);
+    hidden.sort();
+    hidden.dedup();
+}
+
 /// Says what may not be listed, and how a command ends then that prints the rest.
 pub(crate) fn report_hidden(hidden: &[String]) -> Exit {
     let Some(first) = hidden.first() else { return Exit::Done };
@@ -78,15 +85,15 @@ pub(crate) async fn below(client: &Client, top: &str) -> Result<Below, Failure> 
     Ok(Below { paths: found, hidden })
 }
 
-/// What servers know of nodes, given by their names below another one or by their paths. Those that have gone
-/// meanwhile are left out.
+/// What servers know of nodes, given by their names below another one or by their paths, and the paths of those of which
+/// they tell nothing. Those that have gone meanwhile are left out.
 pub(crate) async fn stats(
     client: &Client,
     above: Option<&str>,
     names: Vec<String>,
-) -> Result<Vec<(String, Stat)>, Failure> {
+) -> Result<(Vec<(String, Stat)>, Vec<String>), Failure> {
     let path = |name: &str| above.map_or_else(|| name.to_owned(), |above| join(above, name));
-    let mut stats = Vec::with_capacity(names.len());
+    let (mut stats, mut hidden) = (Vec::with_capacity(names.len()), Vec::new());
     for batch in names.chunks(BATCH) {
         let cork = client.cork();
         let asked: Vec<_> =
@@ -96,9 +103,11 @@ pub(crate) async fn stats(
             match answer.await {
                 Ok(Some(stat)) => stats.push((name.clone(), stat)),
                 Ok(None) | Err(ReadError::Rejected(Rejection::NoNode)) => {}
+                // Since 3.9.2, of nodes that may not be read.
+                Err(ReadError::Rejected(Rejection::NoAuth)) => hidden.push(path(name)),
                 Err(error) => return Err(Failure::read(&path(name))(error)),
             }
         }
     }
-    Ok(stats)
+    Ok((stats, hidden))
 }

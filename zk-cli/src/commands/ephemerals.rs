@@ -7,7 +7,7 @@ use crate::{
     args::{CommonArgs, EphemeralsArgs},
     exit::{Exit, Failure},
     render::{self, Lean, Table, printable},
-    tree,
+    tree::{self, Below},
 };
 
 #[derive(Debug, Serialize)]
@@ -26,10 +26,12 @@ struct Ephemeral {
 
 pub(crate) async fn run(args: EphemeralsArgs) -> Result<Exit, Failure> {
     let EphemeralsArgs { common: CommonArgs { connect, output }, session, path } = &args;
-    let nodes = connect
+    let (nodes, hidden) = connect
         .with_session(|client| async move {
-            let below = tree::below(&client, path).await?.whole()?;
-            tree::stats(&client, None, below).await
+            let Below { paths, mut hidden } = tree::below(&client, path).await?;
+            let (nodes, unknown) = tree::stats(&client, None, paths).await?;
+            tree::hide(&mut hidden, unknown);
+            Ok((nodes, hidden))
         })
         .await?;
     let asked_for = |owner: SessionId| match *session {
@@ -50,7 +52,7 @@ pub(crate) async fn run(args: EphemeralsArgs) -> Result<Exit, Failure> {
     } else {
         render::bytes(table(&ephemerals).as_bytes())?;
     }
-    Ok(Exit::Done)
+    Ok(tree::report_hidden(&hidden))
 }
 
 fn table(ephemerals: &[Ephemeral]) -> String {

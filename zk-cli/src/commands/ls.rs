@@ -32,7 +32,7 @@ pub(crate) async fn run(args: LsArgs) -> Result<Exit, Failure> {
     let LsArgs { common: CommonArgs { connect, output }, long, recursive, path } = &args;
     let (names, stats, hidden) = connect
         .with_session(|client| async move {
-            let (names, hidden) = if *recursive {
+            let (names, mut hidden) = if *recursive {
                 let Below { paths, hidden } = tree::below(&client, path).await?;
                 (paths, hidden)
             } else {
@@ -43,8 +43,9 @@ pub(crate) async fn run(args: LsArgs) -> Result<Exit, Failure> {
             if *long {
                 // Those that have a path are below no other.
                 let above = if *recursive { None } else { Some(&**path) };
-                let listed = tree::stats(&client, above, names).await?;
+                let (listed, unknown) = tree::stats(&client, above, names).await?;
                 let (names, stats) = listed.into_iter().unzip();
+                tree::hide(&mut hidden, unknown);
                 Ok((names, stats, hidden))
             } else {
                 Ok((names, Vec::new(), hidden))

@@ -49,6 +49,33 @@ async fn unreadable_nodes_are_left_out_and_named() {
     assert_eq!(held.ended().await.code, Some(0));
 }
 
+/// Since 3.9.2 servers tell nothing of nodes that may not be read.
+#[tokio::test]
+async fn unreadable_child_hides_no_other() {
+    let world = World::of(Release::V3_9).await;
+    for path in ["/t/open/x", "/t/shut/y"] {
+        world.run(["create", "-p", path]).await.ok();
+    }
+    world.client.create("/t/mine", b"").mode(CreateMode::Ephemeral).await.unwrap();
+    let owner = zk_client::ConnectOptions::new(&world.server.connect_string()).unwrap();
+    let owner = owner.auth("digest", "ann:secret").connect().await.unwrap();
+    let creator = zk_client::AclList::from_iter([zk_client::Acl::creator_all()]);
+    owner.set_acl("/t/shut", &creator).await.unwrap();
+    for (args, shown) in [
+        (&["ls", "-l", "/t"][..], &[" open\n", " mine\n"][..]),
+        (&["ls", "-l", "-R", "/t"], &[" /t/open/x\n", " /t/mine\n"]),
+        (&["ephemerals", "/t"], &[" /t/mine\n"]),
+    ] {
+        let listed = world.run(args).await;
+        assert_eq!(listed.code, Some(1), "{listed:?}");
+        assert!(shown.iter().all(|shown| listed.stdout.contains(shown)), "{listed:?}");
+        assert!(
+            listed.stderr.starts_with("zk: /t/shut: not listed, no permission\n"),
+            "{listed:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn tree_is_deleted_or_the_obstacle_is_named() {
     let world = World::new().await;
