@@ -55,13 +55,15 @@ pub(crate) async fn at(client: &Client, path: &str) -> Result<Vec<Found>, ReadEr
         Some(_) => {}
     }
     let mut found = queued(client, path, holding).await?;
-    found.extend(durable(client, path).await?);
+    // The name of one in so many ends as those with numbers do.
+    found.retain(|found| !is_permit(&found.contender.name));
+    found.extend(durable(client, path, usize::MAX).await?);
     // Curator's semaphore: permits that are taken, and who waits for one.
     found.extend(queued(client, &join(path, "leases"), Iterator::count).await?);
     // Also who waits for a durable lock.
     found.extend(queued(client, &join(path, "locks"), |_| 0).await?);
     // kazoo's: permits have no numbers, and who waits for one does so beside the path.
-    let permits = alone(client, path, is_permit, "lease").await?;
+    let (permits, _) = permits(client, path, usize::MAX).await?;
     if !permits.is_empty() {
         found.extend(permits);
         found.extend(queued(client, &format!("{path}{BESIDE}"), |_| 0).await?);
@@ -82,36 +84,51 @@ async fn queued(
     Ok(there.map(|(index, contender)| Found::new(queue, contender, index < held)).collect())
 }
 
-/// Holders whose nodes have names of this kind, and no numbers.
+/// Who has permits of kazoo's semaphore: at most so many, and how many there are.
+pub(crate) async fn permits(
+    client: &Client,
+    path: &str,
+    most: usize,
+) -> Result<(Vec<Found>, usize), ReadError> {
+    alone(client, path, most, is_permit, "lease").await
+}
+
+/// Holders whose nodes have names of this kind, and no numbers: at most so many, and how many there are.
 async fn alone(
     client: &Client,
     path: &str,
+    most: usize,
     is_one: impl Fn(&str) -> bool,
     kind: &'static str,
-) -> Result<Vec<Found>, ReadError> {
+) -> Result<(Vec<Found>, usize), ReadError> {
     let names = match client.children(path).await {
         Ok((names, _)) => names,
         // It has gone meanwhile, or there is none.
-        Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(Vec::new()),
+        Err(ReadError::Rejected(Rejection::NoNode)) => return Ok((Vec::new(), 0)),
         Err(error) => return Err(error),
     };
     let mut found = Vec::new();
-    for name in names.iter().filter(|name| is_one(name)) {
+    let names: Vec<_> = names.iter().filter(|name| is_one(name)).collect();
+    for name in names.iter().take(most) {
         let holder = SimpleLock::new(client, &join(path, name)).holder().await?;
         found.extend(holder.map(|holder| Found::alone(path, holder, kind)));
     }
     found.sort_by_key(|found| found.contender.token);
-    Ok(found)
+    Ok((found, names.len()))
 }
 
-/// The holder of a durable lock.
-async fn durable(client: &Client, path: &str) -> Result<Vec<Found>, ReadError> {
+/// The holder of a durable lock, if it is among the first so many nodes where one is expected.
+pub(crate) async fn durable(
+    client: &Client,
+    path: &str,
+    most: usize,
+) -> Result<Vec<Found>, ReadError> {
     let holder = DurableLock::builder(client, path).build().holder().await?;
     // Other nodes that are called so have no owner.
     let Some(holder) = holder.filter(|holder| !holder.owner.is_empty()) else {
         return Ok(Vec::new());
     };
-    let mut grants = alone(client, &join(path, "grants"), |_| true, DURABLE).await?;
+    let (mut grants, _) = alone(client, &join(path, "grants"), most, |_| true, DURABLE).await?;
     grants.retain(|grant| grant.contender.token == holder.token);
     for grant in &mut grants {
         grant.description.clone_from(&holder.description);

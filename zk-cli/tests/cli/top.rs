@@ -1,6 +1,8 @@
 //! `zk top`.
 
 use rustix::process::Signal;
+use zk_client::{Client, CreateMode};
+use zk_locks::DurableLock;
 use zk_testkit::{
     TestServer,
     real::{Ensemble, Release},
@@ -170,6 +172,45 @@ async fn one_frame_tells_scripts_what_is_down() {
     assert_eq!(once.code, Some(1), "{once:?}");
     assert!(once.stdout.contains("2 of 3 SERVE") && once.stdout.contains("DOWN"), "{once:?}");
     holder.close_input();
+}
+
+/// Also those with several queues: who waits for them holds nothing.
+#[tokio::test]
+async fn lock_of_several_queues_is_one_line() {
+    let server = TestServer::start().await.unwrap();
+    let servers = server.connect_string();
+    let client = Client::connect(&servers).await.unwrap();
+    let durable = |who| {
+        DurableLock::builder(&client, "/d")
+            .description(&format!("{who} pid 7"))
+            .build()
+            .owned_by(who)
+    };
+    let _durable = must("the lock", durable("db-1").acquire()).await.unwrap();
+    let other = durable("db-2");
+    let waiting = tokio::spawn(async move { other.acquire().await.map(drop) });
+    must("a waiter", async {
+        while !client.children("/d/locks").await.is_ok_and(|(names, _)| names.len() == 1) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    // As kazoo's semaphore has them, its permits with a name that ends as those with numbers do.
+    let hex = "0123456789abcdef0123450123456789";
+    let nodes = [
+        (format!("/k/{hex}"), "web-1 pid 7", CreateMode::Ephemeral),
+        (format!("/k-__lock__/{hex}__lock__"), "web-2 pid 7", CreateMode::EphemeralSequential),
+    ];
+    for (path, data, mode) in nodes {
+        client.create(&path, data.as_bytes()).parents().mode(mode).await.unwrap();
+    }
+    let once = run(zk(&servers).args(["top", "--once"])).await;
+    let row = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let locks = once.stdout.lines().filter(|line| line.starts_with('/')).map(row);
+    // Path, kind, holder, who waits.
+    let locks: Vec<_> = locks.map(|row| [0, 1, 2, 5].map(|it| row[it].clone()).join(" ")).collect();
+    assert_eq!(locks, ["/d durable db-1 1", "/k semaphore web-1 1"], "{once:?}");
+    waiting.abort();
 }
 
 #[tokio::test]

@@ -23,6 +23,10 @@ pub(crate) enum Shape {
     Queue,
     /// Curator's semaphore: a queue of permits, and one of who waits for them.
     Semaphore,
+    /// kazoo's semaphore: permits, and beside its path the queue of who waits for them.
+    Kazoo,
+    /// A durable lock: a grant, and a queue of who waits for it.
+    Durable,
     /// A node that is the lock.
     Single,
 }
@@ -136,7 +140,8 @@ impl Lock {
 
     pub(crate) fn kind(&self) -> &'static str {
         match self.reading.shape {
-            Shape::Semaphore => "semaphore",
+            Shape::Semaphore | Shape::Kazoo => "semaphore",
+            Shape::Durable => found::DURABLE,
             Shape::Single => "node",
             Shape::Queue => match self.reading.entries.first().map(|entry| entry.contender.kind) {
                 Some(Kind::Lead) => "election",

@@ -1,7 +1,7 @@
 //! Where locks are below a path, and who has them. What that costs is bounded whatever is there.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
@@ -13,7 +13,10 @@ use zk_client::{
 use zk_locks::{Contender, Kind, Queue, SimpleLock};
 
 use super::board::{Departures, Entry, Reading, SHOWN_MAX, Searched, Shape};
-use crate::{found::holding, tree};
+use crate::{
+    found::{self, BESIDE, Found, holding},
+    tree,
+};
 
 /// Nodes that one search lists. A tree that has more is searched in part, which is said.
 const NODES_MAX: usize = 2_000;
@@ -90,6 +93,12 @@ impl Follower {
 
     async fn search(&mut self, client: &Client, top: &str) -> Result<(), ReadError> {
         let (found, mut searched) = found(client, top).await?;
+        // What was taken for a lock may have turned out to be a part of one.
+        let all: BTreeSet<_> =
+            found.iter().flat_map(|(path, shape)| queues(path, *shape)).collect();
+        self.locks.retain(|path, lock| {
+            found.get(path).map_or(!all.contains(path), |shape| *shape == lock.shape)
+        });
         for (path, shape) in found {
             if let Some(lock) = self.locks.get_mut(&path) {
                 // What a contender says of itself may change without its coming or going.
@@ -188,6 +197,8 @@ fn queues(path: &str, shape: Shape) -> Vec<String> {
     match shape {
         Shape::Queue | Shape::Single => vec![path.to_owned()],
         Shape::Semaphore => vec![join(path, "leases"), join(path, "locks")],
+        Shape::Kazoo => vec![path.to_owned(), format!("{path}{BESIDE}")],
+        Shape::Durable => vec![join(path, "grants"), join(path, "locks")],
     }
 }
 
@@ -215,11 +226,6 @@ async fn read(
     path: &str,
     shape: Shape,
 ) -> Result<(Vec<Entry>, usize, usize), ReadError> {
-    let entry = |queue: &str, contender: Contender, holds: bool| Entry {
-        queue: queue.to_owned(),
-        contender,
-        holds,
-    };
     match shape {
         Shape::Single => {
             let holder = SimpleLock::new(client, path).holder().await?;
@@ -236,14 +242,44 @@ async fn read(
             Ok((entries.collect(), held, count.saturating_sub(held)))
         }
         Shape::Semaphore => {
-            let (leases, locks) = (join(path, "leases"), join(path, "locks"));
+            let leases = join(path, "leases");
             let (held, holding) = Queue::new(client, &leases).first(SHOWN_MAX).await?;
-            let (wait, waiting) = Queue::new(client, &locks).first(SHOWN_MAX).await?;
-            let held = held.into_iter().map(|it| entry(&leases, it, true));
-            let wait = wait.into_iter().map(|it| entry(&locks, it, false));
-            Ok((held.chain(wait).collect(), holding, waiting))
+            let held = held.into_iter().map(|it| entry(&leases, it, true)).collect();
+            with_waiters(client, (held, holding), &join(path, "locks")).await
+        }
+        Shape::Kazoo => {
+            let (permits, count) = found::permits(client, path, SHOWN_MAX).await?;
+            let held = permits.into_iter().map(of_found).collect();
+            with_waiters(client, (held, count), &format!("{path}{BESIDE}")).await
+        }
+        Shape::Durable => {
+            let held = found::durable(client, path, SHOWN_MAX).await?;
+            let held: Vec<_> = held.into_iter().map(of_found).collect();
+            let count = held.len();
+            with_waiters(client, (held, count), &join(path, "locks")).await
         }
     }
+}
+
+fn entry(queue: &str, contender: Contender, holds: bool) -> Entry {
+    Entry { queue: queue.to_owned(), contender, holds }
+}
+
+fn of_found(found: Found) -> Entry {
+    let Found { queue, mut contender, holds, description, .. } = found;
+    contender.data = description.into_bytes().into();
+    Entry { queue, contender, holds }
+}
+
+/// Holders, and behind them who waits in a queue of its own.
+async fn with_waiters(
+    client: &Client,
+    (mut entries, held): (Vec<Entry>, usize),
+    queue: &str,
+) -> Result<(Vec<Entry>, usize, usize), ReadError> {
+    let (there, waiting) = Queue::new(client, queue).first(SHOWN_MAX).await?;
+    entries.extend(there.into_iter().map(|it| entry(queue, it, false)));
+    Ok((entries, held, waiting))
 }
 
 /// All that look like locks below a path, level by level.
@@ -252,6 +288,7 @@ async fn found(
     top: &str,
 ) -> Result<(BTreeMap<String, Shape>, Searched), ReadError> {
     let (mut found, mut single) = (BTreeMap::new(), Vec::new());
+    let (mut permits, mut beside) = (BTreeSet::new(), BTreeSet::new());
     let (mut nodes, mut hidden, mut is_complete) = (0, 0, true);
     let mut level = vec![top.to_owned()];
     while !level.is_empty() {
@@ -268,14 +305,12 @@ async fn found(
                     hidden += 1;
                     continue;
                 };
-                let is_queue = names.iter().any(|name| is_numbered(&name));
-                if is_queue {
-                    let semaphore = parent(path).filter(|_| name(path) == "leases");
-                    match semaphore {
-                        Some(above) => found.insert(above.to_owned(), Shape::Semaphore),
-                        None => found.insert(path.clone(), Shape::Queue),
-                    };
+                let has = |is_so: fn(&str) -> bool| names.iter().any(|name| is_so(&name));
+                found.extend(shape(path, has));
+                if has(found::is_permit) {
+                    permits.insert(path.clone());
                 }
+                beside.extend(path.strip_suffix(BESIDE).map(str::to_owned));
                 if names.is_empty() && stat.ephemeral_owner != SessionId(0) {
                     single.push(path.clone());
                 }
@@ -294,10 +329,16 @@ async fn found(
         }
         level = next;
     }
-    let semaphores: Vec<_> =
-        found.iter().filter(|(_, shape)| **shape == Shape::Semaphore).collect();
-    let parts: Vec<_> = semaphores.iter().map(|(path, _)| join(path, "locks")).collect();
+    found.extend(permits.intersection(&beside).map(|path| (path.clone(), Shape::Kazoo)));
+    let mut parts = BTreeSet::new();
+    for (path, shape) in &found {
+        parts.extend(queues(path, *shape).into_iter().filter(|part| part != path));
+    }
     found.retain(|path, _| !parts.contains(path));
+    let is_permit = |path: &str| {
+        parent(path).and_then(|above| found.get(above)).is_some_and(|it| *it == Shape::Kazoo)
+    };
+    single.retain(|path| !is_permit(path));
     single.truncate(LOCKS_MAX);
     for path in held_singly(client, single).await? {
         found.insert(path, Shape::Single);
@@ -328,7 +369,25 @@ async fn held_singly(client: &Client, paths: Vec<String>) -> Result<Vec<String>,
     Ok(held)
 }
 
+/// The lock that a node is, or is a part of, by the names of its children.
+fn shape(path: &str, has: impl Fn(fn(&str) -> bool) -> bool) -> Option<(String, Shape)> {
+    let above = parent(path).filter(|above| *above != path).map(str::to_owned);
+    match (name(path), above) {
+        ("grants", Some(above)) if has(found::is_grant) => Some((above, Shape::Durable)),
+        _ if !has(is_numbered) => None,
+        ("leases", Some(above)) => Some((above, Shape::Semaphore)),
+        _ => Some(match path.strip_suffix(BESIDE) {
+            Some(path) => (path.to_owned(), Shape::Kazoo),
+            None => (path.to_owned(), Shape::Queue),
+        }),
+    }
+}
+
+/// Whether a name ends in a number that servers have given, and not only as an id may.
 fn is_numbered(name: &str) -> bool {
+    if found::is_grant(name) || found::is_permit(name) {
+        return false;
+    }
     let end = name.len().checked_sub(10).and_then(|at| name.get(at..));
     end.is_some_and(|end| parse_sequence(end).is_some())
 }

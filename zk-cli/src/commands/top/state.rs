@@ -8,7 +8,7 @@ use std::{
 use zk_client::SessionId;
 
 use super::{
-    board::{Board, Entry, Reading, Searched, Shape},
+    board::{Board, Entry, Reading, Searched},
     cursor::Motion,
     members::Member,
     tree::{Listing, Tree},
@@ -322,7 +322,8 @@ impl State {
             return self
                 .say("choose a lock that is held, or a contender in its queue".to_owned(), true);
         };
-        if verb == Verb::Revoke && lock.reading.shape == Shape::Single {
+        // Those without a number have a node that their holders do not listen to.
+        if verb == Verb::Revoke && entry.contender.sequence.is_none() {
             return self.say("its holder cannot be asked; e takes the lock away".to_owned(), true);
         }
         let deed = Deed {
