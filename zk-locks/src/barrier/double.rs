@@ -327,7 +327,8 @@ impl Participation {
     }
 }
 
-/// Deletes the node; it does not matter if it is gone already. Who may not does not wait for others, which wait for it.
+/// Deletes the node; it does not matter if it is gone already. Without the permission there is no wait for the
+/// others, which wait for this one.
 async fn left(guard: Guard) -> Result<(), AcquireError> {
     let path = guard.path().to_owned();
     guard.release().await.map_err(|error| match error {
