@@ -97,7 +97,7 @@ impl Follower {
         let all: BTreeSet<_> =
             found.iter().flat_map(|(path, shape)| queues(path, *shape)).collect();
         self.locks.retain(|path, lock| {
-            found.get(path).map_or(!all.contains(path), |shape| *shape == lock.shape)
+            found.get(path).map_or_else(|| !all.contains(path), |shape| *shape == lock.shape)
         });
         for (path, shape) in found {
             if let Some(lock) = self.locks.get_mut(&path) {
