@@ -152,7 +152,7 @@ async fn watching_for_loss_costs_one_request(setup: Setup) {
         within(armed.fired()).await;
         within(first.release()).await.unwrap();
     };
-    let (second, ()) = within(async { tokio::join!(second.acquire(), release) }).await;
+    let (second, ()) = within(async { tokio::join!(Box::pin(second.acquire()), release) }).await;
     let mark = proxy.mark();
     second.unwrap().scope(async { zk.sync("/").await }).await.unwrap().unwrap();
     let frames = proxy.frames_since(mark);

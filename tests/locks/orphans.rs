@@ -199,7 +199,7 @@ async fn overrun_lock_is_an_orphan_while_refused(setup: Setup) {
     });
     refused!("cohort", "/x", |zk, path| {
         let lock = limited(CohortLock::builder(zk, &format!("{path}/x")));
-        async move { lock.acquire().await.map(|guard| Box::new(guard)) }
+        async move { lock.acquire().await.map(Box::new) }
     });
     refused!("semaphore", "/leases", |zk, path| limited(Semaphore::builder(zk, path)).acquire());
     refused!("several", "/x", |zk, path| {

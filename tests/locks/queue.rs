@@ -114,7 +114,7 @@ async fn acquires_of_one_session_exclude_in_order(setup: Setup) {
         within(armed.fired()).await;
         within(first.release()).await.unwrap();
     };
-    let (second, ()) = within(async { tokio::join!(lock.acquire(), release) }).await;
+    let (second, ()) = within(async { tokio::join!(Box::pin(lock.acquire()), release) }).await;
     let second = second.unwrap();
     assert!(second.token() > token);
     // A session that ends takes both nodes at once: only a listing proves that ours is still there.

@@ -58,7 +58,6 @@ scripts! {
     read_only_server_refuses_with_16_bytes
     read_only_session_id_is_not_published
     refused_operation_delays_others
-    another_server_may_know_the_operation
     refused_restore_is_retried_with_backoff
     replaced_recursive_watch_carries_no_more
     a_reply_can_say_that_the_session_is_gone

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use zk_proto::{ErrorCode, OpCode, SessionId, Stat, Zxid};
 
 /// Learned from the first refusal of each operation. There is no other way: the protocol has no version, and a server
-/// that does not know an operation refuses it and drops the connection. What there is no substitute for is asked of
-/// each server: the session knows which one has refused what.
+/// that does not know an operation refuses it and drops the connection. What there is no substitute for is asked
+/// again behind a connection that was lost otherwise: the session knows what has been refused since.
 ///
 /// What servers lack is remembered until one has shown otherwise; what they have, for one connection: the next server
 /// may be an older one.

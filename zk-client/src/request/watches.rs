@@ -61,8 +61,8 @@ impl WatchKind {
 impl Client {
     /// Watches a node persistently: whether it is created, written or deleted, and its set of children; or, if
     /// [`recursive`](Request::recursive), everything below it too. See [`WatchStream`]. The node need not exist. Since
-    /// 3.6; earlier servers answer [`Unimplemented`](crate::Rejection::Unimplemented), each the first time at the cost
-    /// of the connection, and once more behind a connection lost otherwise: it may have been upgraded.
+    /// 3.6; earlier servers answer [`Unimplemented`](crate::Rejection::Unimplemented), the first time at the cost of the
+    /// connection, and once more behind a connection lost otherwise: servers may have been upgraded.
     ///
     /// It does not interfere with other watches on the same path, although servers before 3.9 keep one watch per path
     /// and session: where the later one would replace the earlier one, the client uses the existing watch for both.

@@ -342,17 +342,9 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Remembers an operation that a server does not know. For transactions the unknown part is not reported.
     fn note_unknown(&mut self, op: OpCode) {
-        let Some(server) = self.link.server.clone().filter(|_| op != OpCode::MULTI) else { return };
-        if !self.is_unknown(op) {
-            self.unknown.push((op, server));
+        if op != OpCode::MULTI && !self.unknown.contains(&op) {
+            self.unknown.push(op);
         }
-    }
-
-    /// Whether the server does not know an operation. Without a connection, whether one of the last did not.
-    pub(super) fn is_unknown(&self, op: OpCode) -> bool {
-        let server = self.link.server.as_ref().filter(|_| matches!(self.phase, Phase::Up(_)));
-        let mut unknown = self.unknown.iter();
-        unknown.any(|(known, by)| *known == op && server.is_none_or(|server| server == by))
     }
 
     /// Answers for a server that is known not to know the operation. The answer reflects no state.

@@ -1,6 +1,6 @@
 //! The state of a session, and its public view.
 
-use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
+use alloc::{collections::VecDeque, vec::Vec};
 
 use bytes::BytesMut;
 
@@ -45,8 +45,8 @@ pub struct Session<R, W> {
     pub(super) rng: Rng,
     /// Set by `close`: nothing may be submitted any more.
     pub(super) closing: bool,
-    /// Operations with servers that do not know them, as of the connections since one was lost for another reason.
-    pub(super) unknown: Vec<(OpCode, Arc<str>)>,
+    /// Operations unknown to the server, or to the previous one if the connection was lost over that.
+    pub(super) unknown: Vec<OpCode>,
     /// Whether the session may have been closed: a server got the request, and has not answered.
     pub(super) close_is_in_doubt: bool,
     /// Whether the connection is to be left as soon as nothing is in flight: nothing more is sent over it.

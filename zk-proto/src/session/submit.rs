@@ -39,7 +39,7 @@ impl<R, W: Watcher> Session<R, W> {
         let place = if let Some(cause) = refusal {
             self.reply(request.token, Outcome::NotSent(cause));
             Place(0)
-        } else if self.is_unknown(request.frame.op()) {
+        } else if self.unknown.contains(&request.frame.op()) {
             self.reply_unknown(request.token);
             Place(0)
         } else {

@@ -1,6 +1,6 @@
 //! Requests that will not be answered: resent, reported with what is certain of them, or taken out.
 
-use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
+use alloc::{collections::VecDeque, vec::Vec};
 
 use super::{
     disposition::Disposition,
@@ -106,10 +106,9 @@ impl<R, W: Watcher> InFlight<R, W> {
     }
 
     /// Takes the waiting requests of these operations.
-    pub(crate) fn take_waiting(&mut self, ops: &[(OpCode, Arc<str>)]) -> Vec<R> {
+    pub(crate) fn take_waiting(&mut self, ops: &[OpCode]) -> Vec<R> {
         let is_meant = |slot: &PendingRequest<R, W>| {
-            let is_one = |(op, _): &(OpCode, Arc<str>)| *op == slot.frame().op();
-            matches!(slot, PendingRequest::User { .. }) && ops.iter().any(is_one)
+            matches!(slot, PendingRequest::User { .. }) && ops.contains(&slot.frame().op())
         };
         let waiting = core::mem::take(&mut self.waiting).into_iter();
         let (taken, waiting): (Vec<_>, VecDeque<_>) =
