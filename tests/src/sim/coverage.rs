@@ -19,7 +19,7 @@ const HITS_MIN: u64 = 10;
 const LONG: u64 = SEEDS_FOR_ALL * 600_000;
 
 /// What clients have to have gone through by then, and how often: each way in which something can fail.
-const MUST_HAPPEN: [(&str, u64); 36] = [
+const MUST_HAPPEN: [(&str, u64); 38] = [
     ("acquires dropped", 1),
     ("acquires ended with their session", 1),
     ("acquires timed out", 1),
@@ -41,6 +41,8 @@ const MUST_HAPPEN: [(&str, u64); 36] = [
     ("latches that have lost the lead", 1),
     ("leaders told of", 100),
     ("looks at caches that follow", 10_000),
+    ("looks at clients at rest", 1_000),
+    ("looks at what is held", 10_000),
     ("meddled locks asked back", 1),
     ("meddled locks lost", 1),
     ("persistent nodes back in another session", 1),

@@ -7,7 +7,7 @@ use zk_testkit::sim::{Actor, Fault, Rng, SimConnect, State, servers, sim_clock};
 
 use super::{
     check::Room,
-    pass,
+    pass, rest,
     workload::{self, ClientContext, Phase, Stop, Workers},
 };
 
@@ -193,6 +193,7 @@ async fn spend(ctx: &mut ClientContext, rng: &mut Rng, client: Client) -> Option
     if *ctx.phase.borrow() >= Phase::Drain {
         workers.stop(Stop::Finish);
         workers.done().await;
+        rest::check(ctx, &client).await;
         ctx.check().promises.drained.insert(ctx.number);
         let _ = ctx.phase.wait_for(|phase| *phase >= Phase::Close).await;
     }

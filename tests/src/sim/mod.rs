@@ -7,6 +7,7 @@
 //! | `recipe` | what is fought over, and where |
 //! | `world` | one run: warm-up, chaos, heal, converge, close |
 //! | `life` | a client from its first connection to its last |
+//! | `rest` | what a client leaves when its work is done |
 //! | `workload` | what clients do, one file for each kind |
 //! | `check` | what must hold, one file for each property |
 //! | `coverage` | what must have happened |
@@ -24,6 +25,7 @@ mod options;
 mod patience;
 mod recipe;
 mod report;
+mod rest;
 mod shrink;
 mod workload;
 mod world;

@@ -403,6 +403,9 @@ impl State {
     fn delivered(&mut self, now: u64, link: LinkId, bytes: &[u8]) {
         let seen = self.seen(now, link);
         self.trace.absorb(bytes);
+        if let Some(observer) = &mut self.observer {
+            observer.heard(now, link);
+        }
         self.wires[link.0].tap.down(bytes, |frame| {
             let (what, argument) = received_as(frame);
             self.trace.note(now, Actor::Client(seen.client), what, argument);
@@ -433,6 +436,9 @@ impl State {
             None => self.net.dial(now, client, member),
         };
         self.trace.note(now, Actor::Client(client), "dials", member as u64);
+        if let Some(observer) = &mut self.observer {
+            observer.dialed(now, client);
+        }
         self.wires.push(Wire::default());
         self.wake_pump();
         link

@@ -27,10 +27,14 @@ pub struct Seen {
 
 /// An observer.
 pub trait Observer: Send {
+    /// A client begins to connect.
+    fn dialed(&mut self, _at: u64, _client: u32) {}
     /// A client has handed this over to a connection.
     fn sent(&mut self, seen: &Seen, frame: &Sent<'_>);
     /// A client has handed over bytes, the last of which end a frame or do not.
     fn wrote(&mut self, _at: u64, _client: u32, _ends_frame: bool) {}
+    /// Bytes have come to a client, which may be a part of a frame.
+    fn heard(&mut self, _at: u64, _link: LinkId) {}
     /// This has come to a client.
     fn received(&mut self, seen: &Seen, frame: &Received);
     /// A client lets go of a connection. What has come in the same millisecond may not have been read: a

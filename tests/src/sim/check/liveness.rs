@@ -103,8 +103,11 @@ impl Checker {
     pub(crate) fn check_states(&mut self, clients: &[(u32, bool)]) {
         let mut believers = BTreeMap::new();
         for &(client, offline) in clients {
-            let session = self.promises.sessions.get(&client);
-            let Some((id, state)) = session.map(|it| (it.id(), it.state())) else { continue };
+            let session = self.promises.sessions.get(&client).cloned();
+            let Some(session) = session else { continue };
+            self.check_lease(client, &session);
+            self.check_habits(client, &session);
+            let (id, state) = (session.id(), session.state());
             match state {
                 SessionState::Connected { .. } if offline => {
                     let before = self.promises.believers.get(&client).copied().unwrap_or_default();

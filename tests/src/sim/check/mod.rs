@@ -6,11 +6,14 @@
 //! | `claim` | what was granted, in one shape |
 //! | `doubt` | sessions that the rules do not hold for, and why |
 //! | `exclusion` | S1, S2, S3, S4: holders of locks |
+//! | `keeping` | S4: what is held, at any moment |
+//! | `leases` | S4, L4, E1: leases as the wire proves them |
 //! | `minority` | S4: leases of those whom a minority serves |
 //! | `passing` | L3: cohorts that keep a lock to themselves |
 //! | `crowd` | S3, B1, B2: how many hold permits, and meet at barriers |
 //! | `wire` | S7, S8, S9 as far as frames show them |
 //! | `writes` | S5, S9: what became of writes, and what reads have shown |
+//! | `habits` | L1, S7, L3, L4: how sessions behave on connections |
 //! | `histories` | S6: whole histories of nodes |
 //! | `watches` | W1, W2, W3, W5 |
 //! | `room` | S8: how much is asked for at once |
@@ -24,8 +27,11 @@ mod claim;
 mod crowd;
 mod doubt;
 mod exclusion;
+mod habits;
 mod herd;
 mod histories;
+mod keeping;
+mod leases;
 mod liveness;
 mod minority;
 mod orphans;
@@ -59,8 +65,9 @@ pub(crate) use self::{
     crowd::{COUNT, Entrant},
     exclusion::{Came, EXEMPT_GRANTS, GRANTED, Held, Share},
     histories::Asked,
+    keeping::Kept,
     passing::SECTIONS,
-    reasons::Asker,
+    reasons::{Asker, Loss},
     room::Room,
     watches::{Armed, Kind},
     writes::{UNIQUE, Write},
@@ -102,12 +109,14 @@ pub(crate) struct Checker {
     pub(crate) counts: Counts,
     pub(crate) history: History,
     crowds: crowd::Crowds,
+    leases: leases::Leases,
     minorities: minority::Minorities,
     rooms: room::Rooms,
     reasons: reasons::Reasons,
     holders: exclusion::Holders,
     turns: passing::Turns,
     wires: wire::Wires,
+    habits: habits::Habits,
     herd: herd::Herd,
     writes: writes::Writes,
     histories: histories::Histories,
@@ -130,12 +139,14 @@ impl SharedChecker {
             counts: Counts::new(),
             history: History::default(),
             crowds: crowd::Crowds::default(),
+            leases: leases::Leases::default(),
             minorities: minority::Minorities::default(),
             rooms: room::Rooms::default(),
             reasons: reasons::Reasons::default(),
             holders: exclusion::Holders::default(),
             turns: passing::Turns::default(),
             wires: wire::Wires::default(),
+            habits: habits::Habits::default(),
             herd: herd::Herd::default(),
             writes: writes::Writes::default(),
             histories: histories::Histories::default(),
@@ -191,6 +202,14 @@ impl Checker {
 impl Observer for SharedChecker {
     fn sent(&mut self, seen: &Seen, frame: &Sent<'_>) {
         self.at(seen.at).sent(seen, frame);
+    }
+
+    fn dialed(&mut self, at: u64, client: u32) {
+        self.at(at).dials(client);
+    }
+
+    fn heard(&mut self, at: u64, link: LinkId) {
+        self.at(at).hears_on(link);
     }
 
     fn wrote(&mut self, at: u64, client: u32, ends_frame: bool) {

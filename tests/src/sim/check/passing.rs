@@ -65,7 +65,7 @@ impl Checker {
     }
 
     /// How long news take to come to a client.
-    fn news(&self, since: u64, client: u32) -> u64 {
+    pub(super) fn news(&self, since: u64, client: u32) -> u64 {
         if since > self.options.well_from() {
             1_000 + 10 * self.options.latency.1
         } else {

@@ -59,6 +59,20 @@ pub(crate) struct Asker {
     queue: (usize, usize, usize),
 }
 
+/// What is said of something that was held.
+pub(crate) struct Loss {
+    pub(crate) client: u32,
+    pub(crate) session: Session,
+    pub(crate) why: Lost,
+    pub(crate) drawn: Option<Drawn>,
+    /// For how long it was held, if that is known.
+    pub(crate) held: Option<u64>,
+    /// When it was certainly held.
+    pub(crate) since: Option<u64>,
+    /// The nodes that stood for it, of which none is made anew.
+    pub(crate) nodes: Vec<(String, FencingToken)>,
+}
+
 impl Reasons {
     pub(super) fn see(&mut self, zxid: Zxid, path: &str, what: What) {
         match what {
@@ -251,19 +265,18 @@ impl Checker {
     }
 
     /// What was held is lost, and this is said to be why.
-    pub(crate) fn lost(
-        &mut self,
-        client: u32,
-        session: &Session,
-        lost: Lost,
-        drawn: Option<Drawn>,
-        held: Option<u64>,
-    ) {
-        let is_true = match lost {
+    pub(crate) fn lost(&mut self, loss: &Loss) {
+        let Loss { client, session, why, drawn, held, .. } = loss;
+        let client = *client;
+        let is_true = match *why {
             Lost::SessionEnded(end) => self.may_have_ended(session, end),
-            Lost::NodeDeleted => self.may_have_lost_a_node(client, session),
+            Lost::NodeDeleted => {
+                self.may_have_lost_a_node(client, session) && self.is_gone(session, &loss.nodes)
+            }
             Lost::LeaseRanOut => {
-                self.reasons.relied.get(&session.id()).is_none_or(|&until| self.now >= until)
+                let id = session.id();
+                self.reasons.relied.get(&id).is_none_or(|&until| self.now >= until)
+                    && loss.since.is_none_or(|since| self.may_have_run_out(client, session, since))
             }
             Lost::HeldTooLong => drawn.is_none_or(|drawn| {
                 drawn.release_after.is_some_and(|limit| {
@@ -273,10 +286,21 @@ impl Checker {
             _ => true,
         };
         if !is_true {
-            let text =
-                format!("c{client} has lost something after {held:?} ms: {lost}, by {drawn:?}");
+            let text = format!(
+                "c{client} has lost {:?} after {held:?} ms, had it at {:?}: {why}, by {drawn:?}",
+                loss.nodes, loss.since
+            );
             self.shown_wrong(client, "E1", text);
         }
+    }
+
+    /// Whether one of these nodes is not there any more, or goes with its session.
+    fn is_gone(&self, session: &Session, nodes: &[(String, FencingToken)]) -> bool {
+        let is_there = |(path, token): &(String, FencingToken)| {
+            self.history.live.get(&**path).is_some_and(|live| live.czxid.0 == token.get())
+        };
+        let excused = self.is_doubtful(session.id()) || is_over(session);
+        nodes.is_empty() || excused || !nodes.iter().all(is_there)
     }
 
     /// Something is held still, after so long.

@@ -23,10 +23,13 @@ pub(crate) struct Room {
 pub(super) struct Rooms {
     clients: BTreeMap<u32, Room>,
     links: BTreeMap<LinkId, Lane>,
+    /// The most requests at once of each client, since it has begun to ask.
+    most: BTreeMap<u32, usize>,
 }
 
 /// A connection, and the lengths of requests that have no reply yet.
 struct Lane {
+    client: u32,
     room: Room,
     open: BTreeMap<Xid, usize>,
 }
@@ -37,9 +40,26 @@ impl Checker {
         self.rooms.clients.insert(client, room);
     }
 
+    /// How much a client may ask for at once.
+    pub(crate) fn room_of(&self, client: u32) -> Option<Room> {
+        self.rooms.clients.get(&client).copied()
+    }
+
+    /// A client begins to ask as much as it may.
+    pub(crate) fn begins_to_ask(&mut self, client: u32) {
+        self.rooms.most.remove(&client);
+    }
+
+    /// How many requests of a client were under way at once, since it has begun to ask.
+    pub(crate) fn asked_at_once(&self, client: u32) -> usize {
+        self.rooms.most.get(&client).copied().unwrap_or_default()
+    }
+
     pub(super) fn opens(&mut self, seen: &Seen) {
         if let Some(&room) = self.rooms.clients.get(&seen.client) {
-            self.rooms.links.insert(seen.link, Lane { room, open: BTreeMap::new() });
+            self.rooms
+                .links
+                .insert(seen.link, Lane { client: seen.client, room, open: BTreeMap::new() });
         }
     }
 
@@ -52,6 +72,8 @@ impl Checker {
         let bytes = lane.open.values().copied().fold(0, usize::saturating_add);
         let requests = lane.open.len();
         let room = lane.room;
+        let most = self.rooms.most.entry(lane.client).or_default();
+        *most = requests.max(*most);
         if requests > 1 && (requests > room.requests || bytes > room.bytes) {
             let text =
                 format!("c{} asks {requests} times at once, {bytes} bytes: {room:?}", seen.client);

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
 use zk_client::Lease;
 use zk_proto::{
     ErrorCode, OpCode, SessionId, Xid, Zxid,
@@ -16,7 +17,7 @@ use zk_testkit::{
 };
 
 use super::{Checker, doubt::Doubt, writes::UNIQUE};
-use crate::sim::workload::SOLO;
+use crate::sim::workload::{REGISTER, SOLO};
 
 #[derive(Default)]
 pub(super) struct Wires {
@@ -40,6 +41,12 @@ pub(super) struct Wires {
     beginnings: BTreeMap<u32, Beginning>,
     /// When each client was throttled last.
     throttled: BTreeMap<u32, u64>,
+    /// How much clients have asked for.
+    asked: BTreeMap<u32, u64>,
+    /// Writes that no client makes twice.
+    sent_writes: BTreeSet<Bytes>,
+    /// Clients that have had to ask again since a server had let go of their session.
+    moved: BTreeSet<u32>,
     /// How much clients have asked for below paths that they use alone.
     asked_alone: BTreeMap<u32, u64>,
 }
@@ -88,9 +95,16 @@ impl Default for Wire {
 
 impl Checker {
     pub(super) fn sent(&mut self, seen: &Seen, frame: &Sent<'_>) {
+        self.sent_at(seen, frame);
         match frame {
-            Sent::Connect(connect) => self.connecting(seen, connect),
-            Sent::Request(request) => self.requested(seen, request),
+            Sent::Connect(connect) => {
+                self.begins(seen, connect);
+                self.connecting(seen, connect);
+            }
+            Sent::Request(request) => {
+                self.speaks(seen, request);
+                self.requested(seen, request);
+            }
         }
     }
 
@@ -130,6 +144,16 @@ impl Checker {
         let is_alone = |path: &str| path.starts_with(SOLO);
         if self.options.draws_settings && request.path().is_some_and(|it| is_alone(&it.lossy())) {
             *self.wires.asked_alone.entry(client).or_default() += 1;
+        }
+        *self.wires.asked.entry(client).or_default() += 1;
+        let is_register = |path: &str| path.starts_with(REGISTER);
+        let changes = matches!(op, OpCode::SET_DATA | OpCode::MULTI)
+            && request.path().is_some_and(|it| is_register(&it.lossy()));
+        if changes && !self.wires.sent_writes.insert(request.body.clone()) {
+            // What certainly was not carried out may be asked for again.
+            if !self.was_throttled(client) && !self.wires.moved.contains(&client) {
+                self.violated("S9", format!("c{client} sends {op:?} {xid:?} of a register twice"));
+            }
         }
         if op == OpCode::CLOSE_SESSION {
             self.wires.closing.extend(self.wires.links.get(&seen.link));
@@ -172,6 +196,11 @@ impl Checker {
         self.wires.throttled.get(&client).is_some_and(|at| self.now < at + 10_000)
     }
 
+    /// How much a client has asked for.
+    pub(crate) fn asked(&self, client: u32) -> u64 {
+        self.wires.asked.get(&client).copied().unwrap_or_default()
+    }
+
     /// How much a client has asked for below paths that it uses alone.
     pub(crate) fn asked_alone(&self, client: u32) -> u64 {
         self.wires.asked_alone.get(&client).copied().unwrap_or_default()
@@ -205,6 +234,8 @@ impl Checker {
         let heard = self.wires.heard.entry(client).or_default();
         heard.at = heard.at.max(self.now);
         self.forget_turn(client);
+        self.reads_nothing(client);
+        self.hears_nothing(client);
     }
 
     /// A client without a connection gives its session up when it must have expired, and at once if a server says
@@ -231,6 +262,8 @@ impl Checker {
     }
 
     pub(super) fn received(&mut self, seen: &Seen, frame: &Received) {
+        self.proved_at(seen, frame);
+        self.is_told(seen, frame);
         let heard = self.wires.heard.entry(seen.client).or_default();
         if heard.at < seen.at {
             heard.read_before = heard.read;
@@ -264,6 +297,9 @@ impl Checker {
             Received::Reply(Reply { header: ReplyHeader { zxid, xid, err }, .. }) => {
                 let client = seen.client;
                 self.leaves_room(seen.link, *xid);
+                if *err == ErrorCode::SESSION_MOVED {
+                    self.wires.moved.insert(client);
+                }
                 if *err == ErrorCode::THROTTLED_OP {
                     self.wires.throttled.insert(client, seen.at);
                 }
@@ -306,6 +342,8 @@ impl Checker {
     pub(super) fn left(&mut self, at: u64, client: u32, link: LinkId) {
         self.acts_on(client, link, true);
         self.closes_lane(link);
+        self.leaves_lane(link);
+        self.hangs_up(link);
         let heard = self.wires.heard.entry(client).or_default();
         if heard.link == Some(link) && heard.at == at {
             heard.read = heard.read_before;

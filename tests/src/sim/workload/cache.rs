@@ -12,12 +12,14 @@ use crate::sim::{
 };
 
 /// What caches are of: nodes that clients write, and nodes that come and go at all depths.
-const ROOTS: [&str; 4] = ["/kv", "/kv/r1", "/history", "/watched"];
+pub(crate) const ROOTS: [&str; 4] = ["/kv", "/kv/r1", "/history", "/watched"];
 
 /// A cache, and what a listener has made of its events.
 pub(crate) struct Followed {
     cache: Cache,
     events: CacheEvents,
+    /// Another listener, which hears the same.
+    twin: CacheEvents,
     told: BTreeMap<String, CachedNode>,
     /// What it had when another session took it over.
     inherited: BTreeMap<String, CachedNode>,
@@ -55,9 +57,10 @@ impl Followed {
         }
         let cache = cache.start().expect("it is a path");
         let events = cache.events_from_the_start();
+        let twin = cache.events_from_the_start();
         let (told, inherited) = (BTreeMap::new(), BTreeMap::new());
         let root = root.to_owned();
-        Self { cache, events, told, inherited, root, scope, with_data, clears_at_end }
+        Self { cache, events, twin, told, inherited, root, scope, with_data, clears_at_end }
     }
 
     /// Goes on in another session, which may begin on a member that is behind.
@@ -70,7 +73,16 @@ impl Followed {
     /// Takes part in all events, each of which must fit the ones before, and tells of nothing that has not happened.
     fn listen(&mut self, worker: &Worker) -> Result<(), String> {
         let mut lagged = false;
-        while let Some(event) = self.events.try_next() {
+        let heard: Vec<_> = std::iter::from_fn(|| self.events.try_next()).collect();
+        let by_twin: Vec<_> = std::iter::from_fn(|| self.twin.try_next()).collect();
+        if heard != by_twin {
+            return Err(format!("tells one of {heard:?}, and another of {by_twin:?}"));
+        }
+        // One goes, and another comes.
+        if worker.ctx.now() % 4 == 0 {
+            self.twin = self.cache.events();
+        }
+        for event in heard {
             lagged |= event == CacheEvent::Lagged;
             let text = format!("tells of {event:?}");
             let deleted = match &event {

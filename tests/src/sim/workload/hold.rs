@@ -9,10 +9,13 @@ use zk_testkit::sim::{Actor, State};
 
 use super::{ClientContext, Drawn, Worker};
 use crate::sim::{
-    check::{Came, Claim, Grip, Held, Share, SharedChecker},
+    check::{Came, Claim, Grip, Held, Kept, Loss, Share, SharedChecker},
     pass,
     recipe::Site,
 };
+
+/// Milliseconds between two looks of a holder that looks often.
+const LOOK: u64 = 50;
 
 /// Milliseconds in which work under a lock ends once it has to.
 const STOPS_WITHIN: u64 = 20;
@@ -83,6 +86,7 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
     let Worker { ctx, rng, client, taken, .. } = worker;
     let taken = *taken;
     let (since, stalled) = (ctx.now(), ctx.stalled());
+    let held_at = (!is_lost(&*grip)).then_some(since);
     let time = rng.within(0, hold.most);
     let fenced = hold.share != Share::Permit;
     if fenced {
@@ -90,8 +94,12 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
     }
     let lost = match rng.below(4) {
         // A client that never asks.
-        0 => {
+        0 if time % 2 == 0 => {
             pass(time).await;
+            is_lost(&*grip)
+        }
+        0 => {
+            look_often(ctx, &client.session(), &*grip, time).await;
             is_lost(&*grip)
         }
         1 => {
@@ -132,8 +140,18 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
     match grip.status() {
         // What it went on from may have been held for long.
         Status::Lost(why) => {
-            let held = taken.filter(|_| hold.came == Came::InTurn).map(|taken| ctx.now() - taken);
-            ctx.check().lost(ctx.number, &client.session(), why, hold.drawn, held);
+            let in_turn = hold.came == Came::InTurn;
+            let held = taken.filter(|_| in_turn).map(|taken| ctx.now() - taken);
+            let node = grip.path().filter(|_| in_turn).map(|path| (path.to_owned(), token));
+            ctx.check().lost(&Loss {
+                client: ctx.number,
+                session: client.session(),
+                why,
+                drawn: hold.drawn,
+                held,
+                since: held_at,
+                nodes: node.into_iter().collect(),
+            });
         }
         _ => ctx.check().kept(ctx.number, hold.drawn, held, stalled),
     }
@@ -154,6 +172,19 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
 
 pub(super) fn is_lost(claim: &impl Claim) -> bool {
     matches!(claim.status(), Status::Lost(_))
+}
+
+/// Holds something for so long, and asks for its state again and again.
+async fn look_often(ctx: &ClientContext, session: &Session, claim: &impl Claim, time: u64) {
+    let (until, mut kept, mut stalled) = (ctx.now() + time, Kept::default(), ctx.stalled());
+    while ctx.now() < until {
+        pass(LOOK.min(until - ctx.now())).await;
+        if ctx.stalled() != stalled {
+            (kept, stalled) = (Kept::default(), ctx.stalled());
+        } else if ctx.check().looks_at(&mut kept, ctx.number, session, claim) {
+            return;
+        }
+    }
 }
 
 /// When a session cannot be relied on any more, unless a connection proves within so many milliseconds that it has lived
@@ -205,12 +236,21 @@ pub(super) async fn hold_all(
     let time = worker.rng.within(0, most);
     let Worker { ctx, client, drawn, .. } = worker;
     let (since, stalled) = (ctx.now(), ctx.stalled());
+    let held_at = matches!(all.status(), Status::Held | Status::Suspect { .. }).then_some(since);
     let kept = all.scope(pass(time)).await;
     let (held, stalled) = (ctx.now() - since, ctx.stalled() - stalled);
     match kept {
         Err(why) => {
             ctx.count("guards lost while held");
-            ctx.check().lost(ctx.number, &client.session(), why, *drawn, Some(held));
+            ctx.check().lost(&Loss {
+                client: ctx.number,
+                session: client.session(),
+                why,
+                drawn: *drawn,
+                held: Some(held),
+                since: held_at,
+                nodes: all.iter().map(|one| (one.path().to_owned(), one.token())).collect(),
+            });
         }
         Ok(()) => ctx.check().kept(ctx.number, *drawn, held, stalled),
     }

@@ -48,7 +48,9 @@ use zk_locks::{AcquireError, CohortLock};
 use zk_testkit::sim::{Cluster, Rng, State, Tasks};
 
 pub(crate) use self::{
+    cache::ROOTS as CACHED,
     errands::ROOT as ERRANDS,
+    nodes::REGISTER,
     persistent_node::{SITE as KEPT, keep},
     secret::identity,
     settings::{Drawn, LOCK_DELAY_MAX, ROTATION_MAX},
@@ -155,6 +157,12 @@ impl ClientContext {
 
     fn kept_cache(&self) -> MutexGuard<'_, Option<cache::Followed>> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// No session goes on with a cache.
+    pub(crate) fn forget_cache(&self) {
+        let kept = self.kept_cache().take();
+        drop(kept);
     }
 
     /// The checks, at the present time.

@@ -2,20 +2,29 @@
 
 use std::time::Duration;
 
-use zk_client::{CallOptions, CreateMode, Created, OpResult, SessionId, Stat};
+use zk_client::{CallOptions, CreateMode, Created, OpResult, SessionId, SessionState, Stat};
 use zk_testkit::sim::servers;
 
 use super::{Over, Worker, unless_over, watcher::Watcher};
-use crate::sim::check::{Kind, UNIQUE, Write};
+use crate::sim::{
+    check::{Kind, UNIQUE, Write},
+    pass,
+};
 
 /// Nodes that all clients read and write.
 const REGISTERS: usize = 4;
 
+/// Milliseconds within which requests leave that nothing holds back: it may be tried first whether a server is well.
+const HELD_BACK_MAX: u64 = 1_000;
+
 /// The length of what is long, in bytes.
 const LONG: usize = 20_000;
 
+/// What their paths begin with. What is written there is written once.
+pub(crate) const REGISTER: &str = "/kv/r";
+
 fn register(number: usize) -> String {
-    format!("/kv/r{number}")
+    format!("{REGISTER}{number}")
 }
 
 struct Nodes {
@@ -220,18 +229,54 @@ impl Nodes {
         Ok(())
     }
 
-    /// Answers come in the order of asking, whatever is in between.
+    /// Answers come in the order of asking, whatever is in between. What is held back goes when the last one lets go, also if
+    /// several hold it, one within the other.
     async fn pipeline(&mut self) -> Result<(), Over> {
         let cork = self.watcher.client.cork();
+        let within = cork.cork();
         let paths: Vec<String> = (0..REGISTERS).map(register).collect();
-        let reads: Vec<_> = paths.iter().map(|path| cork.get(path).submit()).collect();
-        drop(cork);
+        let (before, connection) = (self.asked(), self.connection());
+        let reads: Vec<_> = paths
+            .iter()
+            .enumerate()
+            .map(|(number, path)| match number % 2 {
+                0 => cork.get(path).submit(),
+                _ => within.get(path).submit(),
+            })
+            .collect();
+        match self.watcher.rng.one_in(2) {
+            true => (drop(within), drop(cork)),
+            false => (drop(cork), drop(within)),
+        };
+        // Elsewhere they may wait for room.
+        if !self.watcher.ctx.options.draws_settings {
+            pass(HELD_BACK_MAX).await;
+            let asked = self.asked() - before;
+            if asked < REGISTERS as u64 && self.connection() == connection {
+                let text = format!("asks for {asked} of {REGISTERS} in {HELD_BACK_MAX} ms");
+                self.watcher.shown_wrong("L4", &text);
+            }
+        }
         for (number, read) in reads.into_iter().enumerate() {
             if let Some((data, stat)) = unless_over(read.await)? {
                 self.saw(number, &data, &stat);
             }
         }
         Ok(())
+    }
+
+    fn asked(&self) -> u64 {
+        let ctx = &self.watcher.ctx;
+        ctx.check().asked(ctx.number)
+    }
+
+    /// What lasts as long as a connection does.
+    fn connection(&self) -> (u64, Option<SessionState>, u64) {
+        let session = self.watcher.client.session();
+        let state =
+            Some(session.state()).filter(|state| matches!(state, SessionState::Connected { .. }));
+        let unclear = state.map_or_else(|| self.watcher.ctx.now(), |_| 0);
+        (session.epoch(), state, self.watcher.ctx.stalled() + unclear)
     }
 
     async fn settle(&self) -> Result<(), Over> {

@@ -7,7 +7,7 @@ use zk_locks::{AcquireError, CheckError, Contender, Lost, ReleaseError, Status};
 
 use super::{ASKED_MAX, Cut, FOR_EVER, Known, LOOK, SOON, Solo};
 use crate::sim::{
-    check::Claim,
+    check::{Claim, Loss},
     pass,
     patience::Patience,
     workload::{Drawn, Worker, take::Takes},
@@ -89,7 +89,15 @@ impl Solo {
     pub(super) fn stands(&self, status: Status) -> Known<()> {
         let Status::Lost(why) = status else { return Ok(()) };
         let Worker { ctx, client, .. } = &self.worker;
-        ctx.check().lost(ctx.number, &client.session(), why, Some(Drawn::default()), None);
+        ctx.check().lost(&Loss {
+            client: ctx.number,
+            session: client.session(),
+            why,
+            drawn: Some(Drawn::default()),
+            held: None,
+            since: None,
+            nodes: Vec::new(),
+        });
         Err(Cut::Failed)
     }
 
