@@ -49,9 +49,10 @@ const FOR_EVER: Duration = Duration::from_secs(3_600);
 /// Half of the time for which something is waited for that does not come, in milliseconds.
 const SOON: u64 = 200;
 
-/// How many requests somebody sends in the second half at most, who has nothing to do but to wait: now and then it looks
-/// again, or comes back over another connection.
-const ASKED_MAX: u64 = 12;
+/// How many requests somebody sends in the second half at most, who has nothing to do but to wait: it looks again, each 50 ms
+/// at most by a clock that may be a third too fast, with three requests where it is the first to wait for permits; or it comes
+/// back over another connection.
+const ASKED_MAX: u64 = 20;
 
 /// How often it is looked whether something has happened, in milliseconds.
 const LOOK: u64 = 50;
