@@ -2,7 +2,7 @@
 
 use zk_client::{
     Client, ReadError, Rejection, SessionId,
-    path::{join, parent},
+    path::{join, parent, parse_sequence},
 };
 use zk_locks::{Contender, DurableLock, Kind, Queue, SimpleLock};
 
@@ -145,6 +145,15 @@ pub(crate) fn is_grant(name: &str) -> bool {
     name.len() == 36 && name.bytes().all(|it| it == b'-' || it.is_ascii_hexdigit())
 }
 
+/// Whether a name ends in a number that servers have given, and not only as an id may.
+pub(crate) fn is_numbered(name: &str) -> bool {
+    if is_grant(name) || is_permit(name) {
+        return false;
+    }
+    let end = name.len().checked_sub(10).and_then(|at| name.get(at..));
+    end.is_some_and(|end| parse_sequence(end).is_some())
+}
+
 /// How many, from the front, hold the lock: one, or all readers without another contender in front of them.
 pub(crate) fn holding(kinds: impl Iterator<Item = Kind>) -> usize {
     let mut kinds = kinds.peekable();
@@ -170,6 +179,15 @@ pub(crate) fn name(kind: Kind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbered_names_are_recognised() {
+        assert!(is_numbered("lock-0000000007") && is_numbered("0000000007"));
+        assert!(!is_numbered("lock-7") && !is_numbered("") && !is_numbered("ééééééx"));
+        // Ids that end as numbers do.
+        assert!(!is_numbered("3b5f6a0e-0000-4000-8000-000123456789"));
+        assert!(!is_numbered("0123456789abcdef0123450123456789"));
+    }
 
     #[test]
     fn holders_are_the_first_or_leading_readers() {

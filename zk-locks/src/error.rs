@@ -213,6 +213,19 @@ impl From<WriteError> for ReleaseError {
     }
 }
 
+impl ReleaseError {
+    /// What it is to those who give up a place: the node of this path stays in front of others if servers refuse to delete it.
+    pub(crate) fn of_node(self, path: String) -> AcquireError {
+        match self {
+            Self::SessionEnded(end) => AcquireError::SessionEnded(end),
+            Self::Refused(WriteError::Rejected(rejection)) => {
+                AcquireError::Orphan { path, rejection }
+            }
+            Self::Refused(error) => error.into(),
+        }
+    }
+}
+
 /// Of a write that a failed read has kept from being made.
 pub(crate) fn nothing_written(error: ReadError) -> WriteError {
     match error {

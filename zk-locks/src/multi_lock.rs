@@ -256,10 +256,9 @@ async fn all_at_the_head(
 async fn at_the_head(
     wait_queue: &WaitQueue,
     position: &mut Position,
-    is_there: bool,
+    mut is_there: bool,
     missing: &AtomicUsize,
 ) -> Result<Infallible, AcquireError> {
-    let mut is_there = is_there;
     loop {
         if !is_there {
             wait_queue.wait(position).await?;

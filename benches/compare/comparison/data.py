@@ -4,12 +4,14 @@ others are taken from there, with when and of which commit they were measured.""
 import csv
 import io
 import re
+from collections import Counter
 
 from comparison import growth
 from comparison.clients import FLOORS, ROOT
 
 NAME = "performance.csv"
 AIMS = "What is aimed at"
+CALLS = "System calls for a get"
 # A cell of ours in each row: when, of which commit, how, and on what it was measured.
 MEASURED = "measured"
 
@@ -41,12 +43,11 @@ def merged(old, new, rows):
 
     old, new = grouped(old), grouped(new)
     known = {key: group for key, group in old.items() if key not in new or is_lacking(new[key])}
-    sections = [AIMS, "Records", growth.TITLE, *rows]
+    sections = [AIMS, "Records", growth.TITLE, *rows, CALLS]
     place = {title: index for index, title in enumerate(sections)}
-    keys = [*old, *(key for key in new if key not in old)]
-    # What is in no section stands behind them; a row that there is no more is left out.
-    keys = [key for key in keys if key[0] in place or key in new or key[0] == "System calls for a get"]
-    keys.sort(key=lambda key: place.get(key[0], len(place)))
+    # A row that there is no more is left out.
+    keys = [key for key in dict.fromkeys([*old, *new]) if key[0] in place]
+    keys.sort(key=lambda key: place[key[0]])
     return [figure for key in keys for figure in known.get(key) or new[key]]
 
 
@@ -64,10 +65,8 @@ def grouped(figures):
 
 def how(measured):
     """When, and of which commit, rows were measured: those of the same run together."""
-    counts = {}
-    for value in measured.values():
-        counts[value] = counts.get(value, 0) + 1
-    lines = [f"* {count} row{'s' * (count > 1)}: {value}" for value, count in sorted(counts.items(), reverse=True)]
+    counts = sorted(Counter(measured.values()).items(), reverse=True)
+    lines = [f"* {count} row{'s' * (count > 1)}: {value}" for value, count in counts]
     return "\n".join([*lines, "", ""])
 
 

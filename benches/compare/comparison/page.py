@@ -29,7 +29,7 @@ def about():
 def system_calls(calls):
     if not calls:
         return
-    yield from ("", "## System calls for a get", "", "Instant server; whole process, counted by `perf stat`.", "",
+    yield from ("", f"## {data.CALLS}", "", "Instant server; whole process, counted by `perf stat`.", "",
                 "| client | one at a time | 256 in flight |", "|---|---|---|")
     for name in dict.fromkeys(name for name, _ in calls):
         cells = ["" if calls[name, count] is None else f"{calls[name, count]:.3f}" for count in (1, 256)]

@@ -5,14 +5,14 @@ use std::{collections::BTreeSet, time::SystemTime};
 use serde::Serialize;
 use zk_client::{
     Client, ReadError, Rejection, SessionId,
-    path::{self, parent, parse_sequence},
+    path::{self, parent},
 };
 
 use crate::{
     args::HoldersArgs,
     changes::Changes,
     exit::{Exit, Failure},
-    found::{self, BESIDE, Found, is_permit},
+    found::{self, BESIDE, Found, is_numbered, is_permit},
     interrupt::Interrupt,
     render::{self, Lean, Table, age, age_millis, printable},
     tree,
@@ -199,12 +199,6 @@ pub(crate) async fn queue(client: &Client, path: &str) -> Result<Vec<Entry>, Rea
     Ok(found.into_iter().zip(1..).map(|(found, position)| entry(found, position, now)).collect())
 }
 
-/// Whether a name ends in a number that servers have given.
-fn is_numbered(name: &str) -> bool {
-    let suffix = name.len().checked_sub(10).and_then(|at| name.get(at..));
-    suffix.is_some_and(|suffix| parse_sequence(suffix).is_some())
-}
-
 fn entry(found: Found, position: usize, now: SystemTime) -> Entry {
     let Found { contender, holds, kind, description, .. } = found;
     Entry {
@@ -272,6 +266,7 @@ mod tests {
             "/k-__lock__/0123__lock__0000000000",
             "/d/grants/3b5f6a0e-0000-4000-8000-0123456789ab",
             "/plain/3b5f6a0e-0000-4000-8000-0123456789ab",
+            "/plain/3b5f6a0e-0000-4000-8000-000123456789",
             "/plain/node",
             "/zookeeper/n-0000000001",
         ];

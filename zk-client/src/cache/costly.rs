@@ -42,8 +42,6 @@ impl Costly {
 
     /// The node has changed.
     pub(super) fn forget(&mut self, path: &Arc<str>) {
-        if !self.0.is_empty() {
-            self.0.retain(|(known, _), _| known != path);
-        }
+        self.0.retain(|(known, _), _| known != path);
     }
 }

@@ -26,8 +26,9 @@ impl Client {
     }
 
     /// Proves another identity, on this connection and every later one. Servers check what was sent before without it, what
-    /// is sent later with it, such as requests that wait for a connection or for room. Submitted when this returns; dropping the returned future does not undo it. Timeouts of the
-    /// client and [failing fast](crate::CallOptions::fail_fast) do not apply: it is answered once a server is connected.
+    /// is sent later with it, such as requests that wait for a connection or for room. Submitted when this returns; dropping
+    /// the returned future does not undo it. Timeouts of the client and
+    /// [failing fast](crate::CallOptions::fail_fast) do not apply: it is answered once a server is connected.
     ///
     /// For the scheme `digest` the bytes are `user:password`; they are sent in plain text.
     ///
@@ -128,12 +129,13 @@ impl Client {
     ///
     /// Await this at the end of a program: it completes the work in the background. When it returns, locks whose guards
     /// were dropped are free, nodes whose [owners](crate::OwnedNode) were dropped are gone, and tasks that [give
-    /// something back](Client::for_cleanup) have finished, or have had three quarters of the time. If a program just exits, none of that may have been sent,
-    /// and locks remain until the session expires.
+    /// something back](Client::for_cleanup) have finished, or have had three quarters of the time. If a program just exits,
+    /// none of that may have been sent, and locks remain until the session expires.
     ///
     /// Returns once a server has confirmed, or after two seconds if none can be reached; the session then ends when it
-    /// expires. Of several closes, the first to give up ends all. A connection lost in the meantime is re-established. Closing twice is harmless, and so is closing a session
-    /// that has expired: there is nothing left to close. Dropping the future after the first poll does not stop the close.
+    /// expires. Of several closes, the first to give up ends all. A connection lost in the meantime is re-established.
+    /// Closing twice is harmless, and so is closing a session that has expired: there is nothing left to close. Dropping the
+    /// future after the first poll does not stop the close.
     ///
     /// # Errors
     /// [`InDoubt`](WriteError::InDoubt) if no server has confirmed; [`NotApplied`](WriteError::NotApplied) if the servers

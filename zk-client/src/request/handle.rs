@@ -178,7 +178,9 @@ impl Handle {
     /// Sends the submissions held back so far, for something that comes behind them and cannot be held back.
     pub(crate) fn send_held_so_far(&self) {
         let Some(held) = &self.held else { return };
-        self.send_batch(mem::take(&mut held.lock()));
+        // Not under the lock: it wakes the driver.
+        let batch = mem::take(&mut *held.lock());
+        self.send_batch(batch);
     }
 
     /// Sends all submissions held back, in one write, and holds no more back.

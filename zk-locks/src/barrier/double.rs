@@ -11,7 +11,7 @@ use zk_client::{
 
 use crate::{
     builder::Builder,
-    error::{AcquireError, ReleaseError},
+    error::AcquireError,
     guard::{Guard, Held},
     layout::Layout,
     token::FencingToken,
@@ -301,7 +301,10 @@ impl Participation {
             let next = if stays { others.last() } else { others.first() };
             if !stays {
                 if let Some(guard) = staying.take() {
-                    left(guard).await?;
+                    let path = guard.path().to_owned();
+                    // It does not matter if the node is gone already. Without the permission there is no wait for the
+                    // others, which wait for this one.
+                    guard.release().await.map_err(|error| error.of_node(path))?;
                 }
             }
             let Some(next) = next else {
@@ -325,19 +328,6 @@ impl Participation {
     pub async fn leave_timeout(self, time: Duration) -> Result<(), AcquireError> {
         timeout(time, self.leave()).await.unwrap_or(Err(AcquireError::TimedOut))
     }
-}
-
-/// Deletes the node; it does not matter if it is gone already. Without the permission there is no wait for the
-/// others, which wait for this one.
-async fn left(guard: Guard) -> Result<(), AcquireError> {
-    let path = guard.path().to_owned();
-    guard.release().await.map_err(|error| match error {
-        ReleaseError::Refused(WriteError::Rejected(rejection)) => {
-            AcquireError::Orphan { path, rejection }
-        }
-        ReleaseError::Refused(error) => error.into(),
-        ReleaseError::SessionEnded(end) => AcquireError::SessionEnded(end),
-    })
 }
 
 /// The participants at the moment one begins to leave, and when the round was complete; `None` if there are none.

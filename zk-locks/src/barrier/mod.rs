@@ -59,8 +59,8 @@ impl Barrier {
     }
 
     /// Sets the barrier: every client that calls [`wait`](Barrier::wait) from now on waits, if its server knows of the
-    /// barrier already; [`Client::sync`] in front sees to that. Returns whether the barrier
-    /// was unset before, as far as is known: a lost reply leaves that open.
+    /// barrier already; [`Client::sync`] in front sees to that. Returns whether the barrier was unset before, as far as is
+    /// known: a lost reply leaves that open.
     ///
     /// One request, which is repeated until it is answered; one more round trip if the path is missing. If the future
     /// is dropped after it was polled, the barrier may be set or not.
@@ -74,7 +74,8 @@ impl Barrier {
 
     /// Removes the barrier and releases all waiters. Succeeds if there is none.
     ///
-    /// Two requests; two more if the server asked knows of none, as others may. If the future is dropped after it was polled, the barrier may be removed or not.
+    /// Two requests; two more if the server asked knows of none, as others may. If the future is dropped after it was
+    /// polled, the barrier may be removed or not.
     ///
     /// # Errors
     /// [`AcquireError`]. The barrier may be removed.

@@ -146,7 +146,8 @@ impl DurableGuard {
     /// Asks the servers whether the lock is held, by a transaction that a quorum agrees to.
     ///
     /// # Errors
-    /// [`CheckError::Lost`] if it is not, or once its lease is over; [`CheckError::Unavailable`] if the servers could not be asked.
+    /// [`CheckError::Lost`] if it is not, or once its lease is over; [`CheckError::Unavailable`] if the servers could not be
+    /// asked.
     pub async fn check(&self) -> Result<(), CheckError> {
         let checked = tokio::select! {
             biased;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio::{sync::watch, time::sleep};
-use zk_client::{Client, WriteError};
+use zk_client::Client;
 
 use super::Leadership;
 use crate::{
@@ -267,8 +267,9 @@ impl LatchTask {
 
     /// Has subscribers know that servers refuse to delete our node.
     fn stood_down(&self, path: String, outcome: Result<(), ReleaseError>) {
-        if let Err(ReleaseError::Refused(WriteError::Rejected(rejection))) = outcome {
-            let orphan = AcquireError::Orphan { path, rejection };
+        if let Some(orphan @ AcquireError::Orphan { .. }) =
+            outcome.err().map(|error| error.of_node(path))
+        {
             self.publisher.send_replace(LatchState::Ended(orphan));
         }
     }

@@ -55,9 +55,9 @@ impl Leadership {
     /// Dropping the future does not stop the write once it has been polled.
     ///
     /// # Errors
-    /// [`CheckError::Lost`] if we do not lead any more; what was written before that, if anything, goes with our node. [`CheckError::Unavailable`] if the
-    /// write was not confirmed. Its cause shows whether the write may have happened; proclaiming the same data again
-    /// does no harm.
+    /// [`CheckError::Lost`] if we do not lead any more; what was written before that, if anything, goes with our node.
+    /// [`CheckError::Unavailable`] if the write was not confirmed. Its cause shows whether the write may have happened;
+    /// proclaiming the same data again does no harm.
     pub async fn proclaim(&self, data: &[u8]) -> Result<Stat, CheckError> {
         if let Status::Lost(lost) = self.status() {
             return Err(lost.into());

@@ -8,13 +8,13 @@ use std::{
 use tokio::task::JoinSet;
 use zk_client::{
     Client, ReadError, Rejection, SessionId, Stat,
-    path::{join, name, parent, parse_sequence},
+    path::{join, name, parent},
 };
 use zk_locks::{Contender, Kind, Queue, SimpleLock};
 
 use super::board::{Departures, Entry, Reading, SHOWN_MAX, Searched, Shape};
 use crate::{
-    found::{self, BESIDE, Found, holding},
+    found::{self, BESIDE, Found, holding, is_numbered},
     tree,
 };
 
@@ -383,15 +383,6 @@ fn shape(path: &str, has: impl Fn(fn(&str) -> bool) -> bool) -> Option<(String, 
     }
 }
 
-/// Whether a name ends in a number that servers have given, and not only as an id may.
-fn is_numbered(name: &str) -> bool {
-    if found::is_grant(name) || found::is_permit(name) {
-        return false;
-    }
-    let end = name.len().checked_sub(10).and_then(|at| name.get(at..));
-    end.is_some_and(|end| parse_sequence(end).is_some())
-}
-
 /// The host and the process that a description names, as ours do unless told otherwise.
 pub(crate) fn host_and_process(description: &str) -> Option<(&str, u32)> {
     let (host, pid) = description.trim().rsplit_once(" pid ")?;
@@ -415,12 +406,6 @@ mod tests {
         for text in ["", "web-7", "10.0.0.7", "web pid x", "pid 7"] {
             assert_eq!(host_and_process(text), None, "{text}");
         }
-    }
-
-    #[test]
-    fn numbered_names_are_recognised() {
-        assert!(is_numbered("lock-0000000007") && is_numbered("0000000007"));
-        assert!(!is_numbered("lock-7") && !is_numbered("") && !is_numbered("ééééééx"));
     }
 
     #[test]

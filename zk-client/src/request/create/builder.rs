@@ -102,7 +102,8 @@ impl<'a> Create<'a> {
 
     /// Succeeds if the node exists already: it has [`existed`](Created::existed) then. In return it is never in doubt
     /// while the session lives, unless it fails fast or times out: if the reply is lost, the create is sent again, and may
-    /// then find the node that the first one has made; a refusal is of the last time. Not for sequential modes, and not for protected creates.
+    /// then find the node that the first one has made; a refusal is of the last time. Not for sequential modes, and not for
+    /// protected creates.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {
