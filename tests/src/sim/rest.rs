@@ -1,10 +1,11 @@
-//! A client that has finished all its work: it may ask for as much at once as ever, and nothing is under way.
+//! A client that has finished all its work: it may ask for as much at once as ever, nothing is under way, and nothing is watched.
 
-use zk_client::{Cause, Client, ReadError, SessionState};
+use zk_client::{Cause, Client, ReadError, SessionState, WatchKind};
+use zk_testkit::real::Release;
 
 use super::{
     pass,
-    workload::{ClientContext, ERRANDS},
+    workload::{CACHED, ClientContext, ERRANDS},
 };
 
 /// How often it is looked whether something has come to rest.
@@ -32,6 +33,7 @@ enum Look {
 enum At {
     Room,
     UnderWay,
+    Watches,
 }
 
 /// Looks at a client whose work is done, with all faults over.
@@ -42,6 +44,9 @@ pub(super) async fn check(ctx: &ClientContext, client: &Client) {
         until_so("S8", ctx, client, At::Room).await;
     }
     until_so("X3", ctx, client, At::UnderWay).await;
+    if ctx.options.release >= Release::V3_9 {
+        until_so("X3", ctx, client, At::Watches).await;
+    }
 }
 
 /// What is looked at is so in one of several looks, unless the connection does not last.
@@ -54,6 +59,7 @@ async fn until_so(rule: &'static str, ctx: &ClientContext, client: &Client, at: 
         let look = match at {
             At::Room => room(ctx, client).await,
             At::UnderWay => is_quiet(client),
+            At::Watches => is_unwatched(client).await,
         };
         match look {
             Look::AsItShould => return ctx.count("looks at clients at rest"),
@@ -101,4 +107,19 @@ fn is_quiet(client: &Client) -> Look {
             Look::Otherwise(format!("has {requests} requests of {bytes} bytes under way"))
         }
     }
+}
+
+/// No server has a watch that goes on by itself: the session has them removed once nothing waits for anything there. Of
+/// registers, watches that fire once are waited for up to the end.
+async fn is_unwatched(client: &Client) -> Look {
+    for path in CACHED.into_iter().filter(|path| !path.starts_with("/kv")) {
+        for kind in [WatchKind::Node, WatchKind::Recursive] {
+            match client.check_watches(path, kind).await {
+                Ok(false) => {}
+                Ok(true) => return Look::Otherwise(format!("{path} is watched ({kind:?})")),
+                Err(_) => return Look::Unclear,
+            }
+        }
+    }
+    Look::AsItShould
 }

@@ -12,7 +12,7 @@ use crate::sim::{
 };
 
 /// What caches are of: nodes that clients write, and nodes that come and go at all depths.
-const ROOTS: [&str; 4] = ["/kv", "/kv/r1", "/history", "/watched"];
+pub(crate) const ROOTS: [&str; 4] = ["/kv", "/kv/r1", "/history", "/watched"];
 
 /// A cache, and what a listener has made of its events.
 pub(crate) struct Followed {

@@ -48,6 +48,7 @@ use zk_locks::{AcquireError, CohortLock};
 use zk_testkit::sim::{Cluster, Rng, State, Tasks};
 
 pub(crate) use self::{
+    cache::ROOTS as CACHED,
     errands::ROOT as ERRANDS,
     nodes::REGISTER,
     persistent_node::{SITE as KEPT, keep},
