@@ -4,10 +4,6 @@
 mod api;
 mod cancel;
 mod coexistence;
-mod combinations;
-mod compat;
-mod differential;
-mod faults;
 mod fuzz;
 mod locks;
 mod metrics;
