@@ -20,7 +20,7 @@ pub enum Install {
 /// 1. the directories in `ZK_TESTKIT_HOME` (separated like `PATH`), each an unpacked ZooKeeper
 ///    distribution or a directory of jars;
 /// 2. what Maven fetched earlier, kept in the cache directory ([`Wanted::Any`](super::Wanted::Any) is the newest line);
-/// 3. Maven, if `mvn` is on the `PATH`: from its own repository first, then from the network (for
+/// 3. Maven, if `mvn` is on the `PATH`: from its own repository, and what is missing there from the network (for
 ///    [`Wanted::Any`](super::Wanted::Any) an older line in the cache will do if that fails);
 /// 4. Debian's package, if it is installed;
 /// 5. if installing is allowed, this process is root's, and `apt-get` exists: Debian's package
