@@ -7,7 +7,7 @@ use zk_client::{Error, Rejection, WriteError, path::join};
 use zk_locks::{Lock, Queue};
 use zk_testkit::sim::Fault;
 
-use super::{MEDDLED, Over, Worker, unless_ended, unless_over};
+use super::{MEDDLED, Over, Worker, hold::look_often, unless_ended, unless_over};
 use crate::sim::{check::Checker, pass};
 
 const PATH: &str = "/meddled/lock";
@@ -44,6 +44,12 @@ async fn acquire(worker: &mut Worker) -> Result<(), Over> {
     let long = worker.rng.one_in(6);
     let hold = worker.rng.scaled(1, if long { 100_000 } else { 2_000 });
     let stalled = worker.ctx.stalled();
+    // A holder that only asks waits for nothing: its client looks after the node by itself once it is held for long.
+    if worker.rng.one_in(3) {
+        look_often(&worker.ctx, &worker.client.session(), &guard, hold).await;
+        drop(guard.release().await);
+        return Ok(());
+    }
     let heard = tokio::select! {
         biased;
         heard = guard.revoked() => Some(heard),

@@ -175,7 +175,12 @@ pub(super) fn is_lost(claim: &impl Claim) -> bool {
 }
 
 /// Holds something for so long, and asks for its state again and again.
-async fn look_often(ctx: &ClientContext, session: &Session, claim: &impl Claim, time: u64) {
+pub(super) async fn look_often(
+    ctx: &ClientContext,
+    session: &Session,
+    claim: &impl Claim,
+    time: u64,
+) {
     let (until, mut kept, mut stalled) = (ctx.now() + time, Kept::default(), ctx.stalled());
     while ctx.now() < until {
         pass(LOOK.min(until - ctx.now())).await;
