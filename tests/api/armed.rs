@@ -347,3 +347,21 @@ async fn two_watches_on_one_path_both_fire(server: &Place) {
         }
     }
 }
+
+/// A read that needs no watch of its own is no reason to keep one for ever.
+#[test_with(on_each_release)]
+async fn tree_watch_outlives_no_listener(server: &Place) {
+    if !server.has(Feature::PersistentWatches) {
+        return;
+    }
+    let zk = client(server).await;
+    let _ = zk.delete_recursive("/w").await;
+    zk.create("/w", b"old").await.unwrap();
+    let tree = within(zk.watch("/w").recursive()).await.unwrap();
+    let (_, once) = within(zk.exists("/w").watch()).await.unwrap();
+    drop(tree);
+    assert!(is_watched(&zk).await, "for the other listener");
+    drop(once);
+    zk.create("/w/below", b"").await.unwrap();
+    assert!(!is_watched(&zk).await, "the event was for nobody");
+}

@@ -22,7 +22,7 @@ impl<R, W: Watcher> Session<R, W> {
     ) -> Result<(), Broken> {
         // Before the pause: a paused request counts among those that are about to arm a watch.
         let undone = match slot.asks() {
-            Some((_, path)) => self.add_watch_refused(path, ErrorCode::THROTTLED_OP),
+            Some((_, path)) => self.add_watch_refused(now, path, ErrorCode::THROTTLED_OP),
             None => Ok(()),
         };
         if self.closing {

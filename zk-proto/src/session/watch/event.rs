@@ -60,5 +60,11 @@ impl<R, W: Watcher> Session<R, W> {
             self.registry.fire(EventType::NODE_CHILDREN_CHANGED, parent, None, notify);
         }
         self.remove_unwatched(now, path);
+        // A watcher that leant on a recursive watch may have gone without a word: the events are what is left of it.
+        for above in path::ancestors(path).skip(1) {
+            if self.server_watches.at(above).recursive {
+                self.remove_unwatched(now, above);
+            }
+        }
     }
 }

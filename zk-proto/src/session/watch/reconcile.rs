@@ -49,7 +49,9 @@ impl<R, W: Watcher> Session<R, W> {
         };
         self.registry.unregister(by, path, &mut gone);
         self.in_flight.cancel_pending(by, path, gone);
-        if any && !self.is_watched(path) {
+        // It may have been watched for the sake of a request that was taken back since.
+        let may_remove = any || self.server_watches.is_any_at(path);
+        if may_remove && !self.is_watched(path) {
             self.remove_all(now, path);
         }
         self.check();
@@ -78,13 +80,14 @@ impl<R, W: Watcher> Session<R, W> {
         err: ErrorCode,
     ) -> Result<(), Broken> {
         if err.is_ok() {
+            self.server_watches.armed(&path);
             if by == WatchBy::Persistent {
                 self.persistent_answered(now, &path);
             }
             self.remove_unwatched(now, &path);
             return Ok(());
         }
-        self.add_watch_refused(&path, err)
+        self.add_watch_refused(now, &path, err)
     }
 
     /// Before 3.9, the recursive watch on the same path has been replaced.
@@ -100,6 +103,7 @@ impl<R, W: Watcher> Session<R, W> {
     /// Processes the refusal of an `addWatch`.
     pub(in crate::session) fn add_watch_refused(
         &mut self,
+        now: Time,
         path: &Arc<str>,
         err: ErrorCode,
     ) -> Result<(), Broken> {
@@ -110,6 +114,8 @@ impl<R, W: Watcher> Session<R, W> {
             // Later reads have been sent as if it were armed. On the next connection they ask for watches themselves.
             return Err(Broken::Link(LinkError::Unrestored(err)));
         }
+        // For the sake of this request the watch of another was left alone.
+        self.remove_unwatched(now, path);
         Ok(())
     }
 

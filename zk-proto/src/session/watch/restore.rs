@@ -39,6 +39,7 @@ impl<R, W: Watcher> Session<R, W> {
         }
         for (by, path) in self.registry.persistent() {
             self.server_watches.asked(by, path);
+            self.server_watches.armed(path);
         }
     }
 

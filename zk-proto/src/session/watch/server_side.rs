@@ -45,13 +45,15 @@ struct Place {
     modes: Modes,
     /// Whether a recursive watch is about to be replaced: events may come by it until that is answered.
     is_replaced: bool,
+    /// Whether the server has confirmed any, which it may still have.
+    is_armed: bool,
 }
 
 /// The persistent watches of one connection, by path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerWatches {
     paths: BTreeMap<Arc<str>, Place>,
-    /// Paths that the server had no time to remove its watches from.
+    /// Paths with watches that the server had no time to remove, or that nothing may lean on.
     left: BTreeSet<Arc<str>>,
     /// Whether the server has proved to keep kinds apart: events have zxids since the same release.
     keeps_kinds_apart: bool,
@@ -80,7 +82,7 @@ impl ServerWatches {
         if !by.is_persistent() {
             return;
         }
-        let Place { modes, is_replaced } = self.paths.entry(path.clone()).or_default();
+        let Place { modes, is_replaced, .. } = self.paths.entry(path.clone()).or_default();
         if by == WatchBy::Recursive {
             modes.recursive = true;
             return;
@@ -98,10 +100,19 @@ impl ServerWatches {
         }
     }
 
-    /// Corrects the watches on a path.
+    /// Records that the server has armed what it was asked for.
+    pub(crate) fn armed(&mut self, path: &str) {
+        if let Some(place) = self.paths.get_mut(path) {
+            place.is_armed = true;
+        }
+    }
+
+    /// Corrects the watches on a path, of which the server refused one. What it had before is still to be removed.
     pub(crate) fn set(&mut self, path: &Arc<str>, modes: Modes) {
         if modes == Modes::default() {
-            self.paths.remove(path);
+            if self.paths.remove(path).is_some_and(|place| place.is_armed) {
+                self.left.insert(path.clone());
+            }
         } else {
             self.paths.entry(path.clone()).or_default().modes = modes;
         }
