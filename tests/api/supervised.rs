@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 use zk_client::{
     Client, ConnectError, ConnectOptions, CreateMode, Error, Interruption, SessionEnd,
     SessionState, Supervise,
@@ -317,7 +317,7 @@ async fn pauses_grow_up_to_the_longest_and_differ() {
             .pause_max(Duration::from_secs(10))
             .stop_if(move |_| {
                 let mut times = noted.lock().unwrap();
-                times.push(tokio::time::Instant::now());
+                times.push(Instant::now());
                 times.len() == 9
             })
             .run(|_| std::future::ready(Ok(())));
@@ -333,6 +333,32 @@ async fn pauses_grow_up_to_the_longest_and_differ() {
     first_pauses.sort_unstable();
     first_pauses.dedup();
     assert!(first_pauses.len() > 3, "they come back in step");
+}
+
+/// However long it took to end the session.
+#[test]
+fn short_sessions_do_not_start_pauses_over() {
+    paused::runtime().block_on(async {
+        let network = Network::new(Config::default());
+        let (failed, healed) = (Arc::new(Mutex::new(Instant::now())), network.clone());
+        let (last, mut pauses) = (failed.clone(), Vec::new());
+        let ended = Supervise::new(network.options("service", "", 1))
+            .pause(Duration::from_millis(100))
+            .pause_max(Duration::from_secs(1))
+            .stop_if(move |_| {
+                healed.heal();
+                *failed.lock().unwrap() = Instant::now();
+                false
+            })
+            .run(|_| {
+                pauses.push(last.lock().unwrap().elapsed());
+                // The close waits for as long as it may.
+                network.hold("service");
+                std::future::ready(if pauses.len() > 4 { Ok(()) } else { Err("at once") })
+            });
+        assert_eq!(within(ended).await, Ok(()));
+        assert!(pauses[4] > Duration::from_millis(400), "{pauses:?}");
+    });
 }
 
 /// There is no server.

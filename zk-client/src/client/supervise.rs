@@ -289,20 +289,21 @@ impl<E> Supervise<E> {
         };
         let mut failures = 0;
         loop {
-            let began = Instant::now();
-            let interruption = match self.connect(failures).await {
+            let (interruption, lasted) = match self.connect(failures).await {
                 Ok(client) => {
+                    let began = Instant::now();
                     keep(Some(client.clone()));
                     let ended = round(&client, service(client.clone()), self.grace).await;
+                    let lasted = began.elapsed();
                     progress.is_done.store(ended.is_ok(), Ordering::Relaxed);
                     close(&client).await;
                     keep(None);
                     match ended {
                         Ok(done) => return Ok(done),
-                        Err(interruption) => interruption,
+                        Err(interruption) => (interruption, lasted),
                     }
                 }
-                Err(error) => Interruption::NoSession(error),
+                Err(error) => (Interruption::NoSession(error), Duration::ZERO),
             };
             let stops = match &mut self.stop_if {
                 Some(stop_if) => stop_if(&interruption),
@@ -311,9 +312,7 @@ impl<E> Supervise<E> {
             if stops {
                 return Err(interruption);
             }
-            let has_lasted = began.elapsed() > self.pause_max
-                && !matches!(interruption, Interruption::NoSession(_));
-            failures = if has_lasted { 0 } else { failures + 1 };
+            failures = if lasted > self.pause_max { 0 } else { failures + 1 };
             let pause = self.pause_behind(failures);
             tracing::warn!(why = interruption.kind(), failures, ?pause, "service interrupted");
             sleep(pause).await;
