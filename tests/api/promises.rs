@@ -390,3 +390,19 @@ fn older_member_behind_a_newer_one_creates_too() {
         zk.create("/by-the-older", b"").await.unwrap();
     });
 }
+
+#[test]
+fn create_unless_there_suits_an_older_member() {
+    play(Config::default(), async |network| {
+        let zk = connected(network).await;
+        zk.create("/by-the-newer", b"").await.unwrap();
+        let first = AtomicBool::new(true);
+        network.direct(move |_, op| match op {
+            OpCode::CREATE2 if first.swap(false, SeqCst) => Disposition::AnswerLost,
+            OpCode::CREATE2 => Disposition::Unknown,
+            _ => Disposition::Answered,
+        });
+        let created = zk.create("/there", b"").or_exists().await.unwrap();
+        assert!(created.existed, "the first one has made it");
+    });
+}

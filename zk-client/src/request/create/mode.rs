@@ -7,6 +7,7 @@ use zk_proto::{
     frame::RequestFrame,
     path::Naming,
     request::{Create2Request, CreateContainerRequest, CreateRequest, CreateTtlRequest},
+    session::OnLoss,
 };
 
 use crate::request::handle::Handle;
@@ -125,17 +126,20 @@ pub(crate) enum Metadata {
 
 impl CreateOperation<'_> {
     /// Returns the request, and the alternative if the server does not know it. This leaves no doubt: servers refuse
-    /// operations that they do not know.
+    /// operations that they do not know. What is sent again may come to an older server than the present one.
     pub(crate) fn frames(
         self,
         handle: &Handle,
         metadata: Metadata,
+        on_loss: OnLoss,
     ) -> (RequestFrame, Option<RequestFrame>) {
         let (capabilities, frames) = (&handle.shared.known().capabilities, &handle.shared.frames);
         let without_stat = metadata == Metadata::Unneeded || capabilities.lacks_create2();
         match self {
             CreateOperation::Plain(create) if without_stat => (frames.of(&create), None),
-            CreateOperation::Plain(create) if !capabilities.has_create2() => {
+            CreateOperation::Plain(create)
+                if on_loss == OnLoss::Resend || !capabilities.has_create2() =>
+            {
                 let older = frames.of(&create);
                 (frames.of(&Create2Request(create)), Some(older))
             }

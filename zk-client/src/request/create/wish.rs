@@ -134,7 +134,7 @@ impl<'a> Wish<'a> {
         match target.handle.chroot.resolve(path, mode.naming()) {
             Ok(absolute) => {
                 let operation = mode.operation(Str::from(&*absolute), data, self.acl().clone());
-                let (frame, instead) = operation.frames(target.handle, metadata);
+                let (frame, instead) = operation.frames(target.handle, metadata, on_loss);
                 let instead = target.instead(instead, on_loss);
                 let node = Node::new(&absolute, target.handle.chroot.len(), mode.naming());
                 let reading = Reading::Created(read, Requested { node, instead });
