@@ -44,7 +44,9 @@ impl Client {
 /// [`acl`](Create::acl) is set.
 ///
 /// Servers before 3.5 cannot return metadata with a create, refuse the first one of a session and drop the connection:
-/// the client then sends that create again in the older form, after whatever was submitted in the meantime.
+/// the client then sends that create again in the older form, after whatever was submitted in the meantime. One that was
+/// made for a newer server, and was still to be sent when the session went to an older one, fails with
+/// [`Unimplemented`](crate::Rejection::Unimplemented); it was not carried out.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct Create<'a> {

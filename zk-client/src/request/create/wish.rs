@@ -30,8 +30,9 @@ use crate::{
 pub struct Created {
     /// Its path, with its sequence number, relative to the client's chroot.
     pub path: String,
-    /// Its metadata at creation. From servers before 3.5 only the transactions are known, and the rest is 0; all of it
-    /// is 0 if the node [existed](Self::existed).
+    /// Its metadata at creation. From servers before 3.5 only the transactions are known, and the rest is 0, also of
+    /// later nodes: a session that has met such a server asks for no more until a newer one has carried out what only
+    /// newer ones can, such as the create of a container. All of it is 0 if the node [existed](Self::existed).
     pub stat: Stat,
     /// Whether the node existed already; only if that is [no error](crate::Create::or_exists).
     pub existed: bool,
