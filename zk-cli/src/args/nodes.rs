@@ -255,7 +255,7 @@ pub(crate) struct EphemeralsArgs {
 ///
 /// Without options it shows limits and use; without PATH, those of every node that has limits. Servers log it when a
 /// limit is exceeded. Since 3.7, and if they are configured for it (enforceQuota), they refuse writes beyond hard
-/// limits. A node above or below one with limits cannot have any.
+/// limits. A node above or below one with limits cannot have any, nor can the root.
 #[derive(Debug, ClapArgs)]
 #[command(group = ArgGroup::new("change").multiple(true).requires("path"))]
 pub(crate) struct QuotaArgs {

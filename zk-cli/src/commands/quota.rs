@@ -38,6 +38,17 @@ pub(crate) async fn run(args: QuotaArgs) -> Result<Exit, Failure> {
         let next = format!("leave {chroot} out of --server, and put it in front of PATH");
         return Err(Failure::new(Exit::Usage, why).next(next));
     }
+    let wanted = Numbers {
+        nodes: args.nodes,
+        bytes: args.bytes,
+        hard_nodes: args.hard_nodes,
+        hard_bytes: args.hard_bytes,
+    };
+    if args.path.as_deref() == Some("/") && wanted != Numbers::default() {
+        // An exception ends the one that applies it, and again when it reads its log.
+        let why = Failure::new(Exit::Usage, "quota: servers do not survive limits of the root");
+        return Err(why.next("limit the nodes below it: zk quota PATH --nodes N"));
+    }
     let args = &args;
     let quotas = connect
         .with_session(|client| async move {
@@ -46,12 +57,6 @@ pub(crate) async fn run(args: QuotaArgs) -> Result<Exit, Failure> {
                 delete(&client, path, which).await?;
                 return Ok(Vec::new());
             }
-            let wanted = Numbers {
-                nodes: args.nodes,
-                bytes: args.bytes,
-                hard_nodes: args.hard_nodes,
-                hard_bytes: args.hard_bytes,
-            };
             if wanted != Numbers::default() {
                 set(&client, path, wanted).await?;
             }

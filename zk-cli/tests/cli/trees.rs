@@ -372,3 +372,15 @@ async fn hard_quota_is_enforced_if_servers_do() {
     assert_eq!(refused.complaint(), "/q/a: the quota would be exceeded");
     run(zk(&addr).args(["create", "/q/a", "123"])).await.ok();
 }
+
+/// Real servers do not survive them, nor start again on what they have written.
+#[tokio::test]
+async fn limits_of_the_root_are_refused() {
+    let world = World::new().await;
+    for limit in ["--nodes", "--bytes", "--hard-nodes", "--hard-bytes"] {
+        let refused = world.run(["quota", "/", limit, "9"]).await;
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+    }
+    assert_eq!(world.run(["ls", "/zookeeper/quota"]).await.ok(), "");
+    assert_eq!(world.run(["quota", "/"]).await.code, Some(1));
+}
