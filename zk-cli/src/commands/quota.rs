@@ -83,9 +83,10 @@ fn place(path: &str) -> String {
     format!("{ROOT}{}", path.trim_end_matches('/'))
 }
 
-async fn numbers(client: &Client, node: &str) -> Result<Option<Numbers>, Failure> {
+/// The numbers of a node, and its version.
+async fn numbers(client: &Client, node: &str) -> Result<Option<(Numbers, i32)>, Failure> {
     match client.get(node).await {
-        Ok((data, _)) => Ok(Some(Numbers::parse(&data))),
+        Ok((data, stat)) => Ok(Some((Numbers::parse(&data), stat.version))),
         Err(ReadError::Rejected(Rejection::NoNode)) => Ok(None),
         Err(error) => Err(Failure::read(node)(error)),
     }
@@ -93,8 +94,8 @@ async fn numbers(client: &Client, node: &str) -> Result<Option<Numbers>, Failure
 
 async fn quota(client: &Client, path: &str) -> Result<Option<Quota>, Failure> {
     let place = place(path);
-    let Some(limits) = numbers(client, &join(&place, LIMITS)).await? else { return Ok(None) };
-    let used = numbers(client, &join(&place, STATS)).await?;
+    let Some((limits, _)) = numbers(client, &join(&place, LIMITS)).await? else { return Ok(None) };
+    let used = numbers(client, &join(&place, STATS)).await?.map(|(used, _)| used);
     Ok(Some(Quota { path: path.to_owned(), limits, used }))
 }
 
@@ -121,16 +122,37 @@ async fn limited(client: &Client, top: &str) -> Result<Vec<String>, Failure> {
 
 /// Sets limits, and leaves those that are not given as they are.
 async fn set(client: &Client, path: &str, wanted: Numbers) -> Result<(), Failure> {
+    let limits = join(&place(path), LIMITS);
+    loop {
+        // Each time that it is not written another client has, so that this comes to an end.
+        let is_written = match numbers(client, &limits).await? {
+            Some((old, version)) => write_over(client, &limits, old.with(wanted), version).await?,
+            None => begin(client, path, wanted).await?,
+        };
+        if is_written {
+            return Ok(());
+        }
+    }
+}
+
+/// Writes limits in place of those of this version. Returns whether they were the last ones.
+async fn write_over(
+    client: &Client,
+    limits: &str,
+    new: Numbers,
+    version: i32,
+) -> Result<bool, Failure> {
+    match client.set(limits, new.text().as_bytes()).version(version).await {
+        Ok(_) => Ok(true),
+        Err(WriteError::Rejected(Rejection::BadVersion | Rejection::NoNode)) => Ok(false),
+        Err(error) => Err(Failure::write(limits)(error)),
+    }
+}
+
+/// Sets limits where there are none. Returns whether there still were none.
+async fn begin(client: &Client, path: &str, wanted: Numbers) -> Result<bool, Failure> {
     let place = place(path);
     let (limits, stats) = (join(&place, LIMITS), join(&place, STATS));
-    if let Some(old) = numbers(client, &limits).await? {
-        let new = old.with(wanted).text();
-        return client
-            .set(&limits, new.as_bytes())
-            .await
-            .map(drop)
-            .map_err(Failure::write(&limits));
-    }
     if client.exists(path).await.map_err(Failure::read(path))?.is_none() {
         return Err(Failure::rejected(path, Rejection::NoNode));
     }
@@ -148,7 +170,11 @@ async fn set(client: &Client, path: &str, wanted: Numbers) -> Result<(), Failure
         CreateMode::Persistent,
     );
     let created = created.await.map_err(Failure::write(&limits))?;
-    created.map(drop).map_err(|MultiError { rejection, .. }| Failure::rejected(&limits, rejection))
+    match created {
+        Ok(_) => Ok(true),
+        Err(MultiError { rejection: Rejection::NodeExists, index: 0, .. }) => Ok(false),
+        Err(MultiError { rejection, .. }) => Err(Failure::rejected(&limits, rejection)),
+    }
 }
 
 /// Servers count a node for the nearest limits above it only.
@@ -173,18 +199,18 @@ async fn refuse_nested(client: &Client, path: &str) -> Result<(), Failure> {
 async fn delete(client: &Client, path: &str, which: Limit) -> Result<(), Failure> {
     let place = place(path);
     let (limits, stats) = (join(&place, LIMITS), join(&place, STATS));
-    let Some(old) = numbers(client, &limits).await? else {
-        let why = Failure::new(Exit::No, format_args!("{path}: it has no limits"));
-        return Err(why.next("zk quota lists all"));
-    };
-    let left = old.without(which);
-    if left != Numbers::default() {
-        let left = left.text();
-        return client
-            .set(&limits, left.as_bytes())
-            .await
-            .map(drop)
-            .map_err(Failure::write(&limits));
+    loop {
+        let Some((old, version)) = numbers(client, &limits).await? else {
+            let why = Failure::new(Exit::No, format_args!("{path}: it has no limits"));
+            return Err(why.next("zk quota lists all"));
+        };
+        let left = old.without(which);
+        if left == Numbers::default() {
+            break;
+        }
+        if write_over(client, &limits, left, version).await? {
+            return Ok(());
+        }
     }
     for node in [&limits, &stats] {
         match client.delete(node).await {

@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use zk_client::{CreateMode, ErrorCode, OpCode, Xid};
 use zk_testkit::{
+    TestServer,
     proxy::{Match, Proxy},
     real::{Release, Server},
 };
@@ -383,4 +384,32 @@ async fn limits_of_the_root_are_refused() {
     }
     assert_eq!(world.run(["ls", "/zookeeper/quota"]).await.ok(), "");
     assert_eq!(world.run(["quota", "/"]).await.code, Some(1));
+}
+
+/// Of two at once, the first has looked and not yet written when the second one does both.
+#[tokio::test]
+async fn limits_set_at_once_are_all_kept() {
+    let server = TestServer::start().await.unwrap();
+    let addr = server.connect_string();
+    for (path, write, before) in
+        [("/new", OpCode::MULTI, None), ("/old", OpCode::SET_DATA, Some("--hard-bytes=7"))]
+    {
+        run(zk(&addr).args(["create", path])).await.ok();
+        if let Some(limit) = before {
+            run(zk(&addr).args(["quota", path, limit])).await.ok();
+        }
+        let held = server.on(Match::request(write).once()).hold();
+        let mut first = zk(&addr);
+        let first = run(first.args(["quota", path, "--nodes", "10"]));
+        let second = async {
+            must("a write", held.fired()).await;
+            run(zk(&addr).args(["quota", path, "--bytes", "100"])).await.ok();
+            held.release();
+        };
+        let (first, ()) = tokio::join!(first, second);
+        first.ok();
+        let shown = run(zk(&addr).args(["quota", "--json", path])).await.json();
+        let limits = &shown["quotas"][0]["limits"];
+        assert_eq!((&limits["nodes"], &limits["bytes"]), (&json!(10), &json!(100)), "{shown}");
+    }
 }
