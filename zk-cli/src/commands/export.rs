@@ -76,8 +76,14 @@ async fn export(
                 data => data.map_err(Failure::read(path))?,
             };
             let acl = match acl {
-                Some(acl) => Some(texts(&acl.await.map_err(Failure::read(path))?.0)),
                 None => None,
+                Some(acl) => match acl.await {
+                    Err(ReadError::Rejected(Rejection::NoNode)) => {
+                        left.gone += 1;
+                        continue;
+                    }
+                    acl => Some(texts(&acl.map_err(Failure::read(path))?.0)),
+                },
             };
             if stat.ephemeral_owner != SessionId(0) {
                 left.ephemeral += 1;

@@ -413,3 +413,23 @@ async fn limits_set_at_once_are_all_kept() {
         assert_eq!((&limits["nodes"], &limits["bytes"]), (&json!(10), &json!(100)), "{shown}");
     }
 }
+
+#[tokio::test]
+async fn a_node_that_goes_during_an_export_is_counted() {
+    let server = TestServer::start().await.unwrap();
+    let addr = server.connect_string();
+    run(zk(&addr).args(["create", "-p", "/t/a"])).await.ok();
+    run(zk(&addr).args(["create", "/t/b"])).await.ok();
+    let held = server.on(Match::request(OpCode::GET_ACL).path("/t/a").once()).hold();
+    let mut export = zk(&addr);
+    let exported = run(export.args(["export", "--acl", "/t", "-"]));
+    let deleted = async {
+        must("a question", held.fired()).await;
+        run(zk(&addr).args(["delete", "/t/a"])).await.ok();
+        held.release();
+    };
+    let (exported, ()) = tokio::join!(exported, deleted);
+    assert_eq!(exported.code, Some(0), "{exported:?}");
+    assert_eq!(exported.stdout.lines().count(), 2, "{exported:?}");
+    assert!(exported.stderr.contains("1 gone meanwhile"), "{exported:?}");
+}
