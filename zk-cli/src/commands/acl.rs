@@ -28,15 +28,18 @@ pub(crate) async fn run(args: AclArgs) -> Result<Exit, Failure> {
                 let (acl, stat) = client.acl(path).await.map_err(Failure::read(path))?;
                 return Ok((stat, Some(texts(&acl))));
             }
+            // Before the list is another, which may keep us out.
+            let below = match *recursive {
+                true => tree::below(&client, path).await?.whole()?,
+                false => Vec::new(),
+            };
             let set = client.set_acl(path, &list(entries));
             let set = match *version {
                 Some(version) => set.version(version),
                 None => set,
             };
             let stat = set.await.map_err(Failure::write(path))?;
-            if *recursive {
-                set_below(&client, path, &list(entries)).await?;
-            }
+            set_all(&client, &below, &list(entries)).await?;
             Ok((stat, None))
         })
         .await?;
@@ -49,9 +52,9 @@ pub(crate) async fn run(args: AclArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Sets the list of everything below a node; what is gone meanwhile needs none.
-async fn set_below(client: &Client, top: &str, acl: &AclList) -> Result<(), Failure> {
-    for batch in tree::below(client, top).await?.whole()?.chunks(tree::BATCH) {
+/// Sets the list of several nodes; what is gone meanwhile needs none.
+async fn set_all(client: &Client, paths: &[String], acl: &AclList) -> Result<(), Failure> {
+    for batch in paths.chunks(tree::BATCH) {
         let cork = client.cork();
         let asked: Vec<_> =
             batch.iter().map(|path| (path, cork.set_acl(path, acl).submit())).collect();

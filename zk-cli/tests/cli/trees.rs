@@ -433,3 +433,17 @@ async fn a_node_that_goes_during_an_export_is_counted() {
     assert_eq!(exported.stdout.lines().count(), 2, "{exported:?}");
     assert!(exported.stderr.contains("1 gone meanwhile"), "{exported:?}");
 }
+
+/// Who gives a tree away may not list it afterwards.
+#[tokio::test]
+async fn a_whole_tree_can_be_given_away() {
+    let server = TestServer::start().await.unwrap();
+    let addr = server.connect_string();
+    run(zk(&addr).args(["create", "-p", "/g/a/b"])).await.ok();
+    let others = "digest:ann:qJ7HQqzpyLxCuC/lYhQGu1yzMK0=:cdrwa";
+    run(zk(&addr).args(["acl", "-R", "/g", others])).await.ok();
+    for path in ["/g", "/g/a", "/g/a/b"] {
+        let kept = run(zk(&addr).args(["get", path])).await;
+        assert_eq!(kept.code, Some(1), "{path}: {kept:?}");
+    }
+}
