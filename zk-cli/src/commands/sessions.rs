@@ -92,8 +92,9 @@ fn of_text(server: &str, text: &str) -> Result<Vec<Held>, String> {
         return Err(text.trim().to_owned());
     }
     let held = text.lines().filter_map(|line| {
-        let (client, rest) = line.trim().split_once('[')?;
-        let (_, fields) = rest.split_once('(')?;
+        let (client, fields) = line.trim().split_once('(')?;
+        // An IPv6 address has such brackets, too.
+        let (client, _) = client.rsplit_once('[')?;
         let field = |name: &str| {
             let mut fields = fields.trim_end_matches(')').split(',');
             fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
@@ -151,6 +152,14 @@ fn table(sessions: &[Held]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_ipv6_client_keeps_its_address() {
+        let text = " /[0:0:0:0:0:0:0:1]:6[1](queued=0,recved=7,sent=7,sid=0x1,to=4000)\n";
+        let held = of_text("zk1:2181", text).unwrap();
+        let [held] = &*held else { panic!("{held:?}") };
+        assert_eq!((&*held.client, held.timeout_ms), ("[0:0:0:0:0:0:0:1]:6", Some(4000)));
+    }
 
     #[test]
     fn connections_without_a_session_are_left_out() {
