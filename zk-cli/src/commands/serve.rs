@@ -128,6 +128,9 @@ fn obey(listening: &Listening, order: &str) -> String {
                     return Err(format!("there is no session {id}: sessions lists them"));
                 }
                 ensemble.expire(now, id);
+                if ensemble.sessions().any(|(session, _)| session == id) {
+                    return Err("there is no leader that could end it".to_owned());
+                }
             }
             "sessions" => {
                 let ids: Vec<_> = ensemble.sessions().map(|(id, _)| id.to_string()).collect();

@@ -100,6 +100,26 @@ async fn sessions_are_listed_and_expired_by_stdin() {
 }
 
 #[tokio::test]
+async fn nothing_expires_without_a_leader() {
+    let args = ["serve", "--port", "0", "--members", "3", "--control"];
+    let mut serve = Running::start(zk("").args(args));
+    let addrs = serve.line().await;
+    serve.line().await;
+    let client = zk_client::Client::connect(&addrs).await.unwrap();
+    let id = client.session().id();
+    for (order, answer) in [
+        ("stop 0".to_owned(), "ok".to_owned()),
+        ("stop 1".to_owned(), "ok".to_owned()),
+        (format!("expire {id}"), "refused: there is no leader that could end it".to_owned()),
+        ("sessions".to_owned(), format!("1 sessions: {id}")),
+        ("start 0".to_owned(), "ok".to_owned()),
+    ] {
+        serve.tell(&order).await;
+        assert_eq!(serve.line().await, answer, "{order}");
+    }
+}
+
+#[tokio::test]
 async fn only_supported_releases_are_offered() {
     let refused = run(zk("").args(["serve", "--port", "0", "--release", "4.0"])).await;
     assert_eq!(refused.code, Some(2), "{refused:?}");
