@@ -12,6 +12,13 @@ pub(crate) fn millis(text: &str) -> Result<Duration, String> {
     parse(text, Duration::from_millis)
 }
 
+/// Parses a duration that servers can count: a millisecond or more. A bare number means milliseconds.
+pub(crate) fn whole_millis(text: &str) -> Result<Duration, String> {
+    let duration = millis(text)?;
+    let counts = duration >= Duration::from_millis(1);
+    counts.then_some(duration).ok_or_else(|| "less than a millisecond".to_owned())
+}
+
 fn parse(text: &str, bare: fn(u64) -> Duration) -> Result<Duration, String> {
     match text.parse() {
         Ok(number) => Ok(bare(number)),

@@ -91,7 +91,11 @@ async fn any_duration_works_or_is_refused() {
 #[tokio::test]
 async fn long_running_commands_start_and_stop() {
     for length in &LENGTHS[..4] {
-        for [command, option] in LASTING {
+        // A server has no use for a time of nothing, but on the way of its answers.
+        let is_refused = |[command, option]: &[&str; 2]| {
+            *length == "0" && *command == "serve" && *option != "--latency"
+        };
+        for [command, option] in LASTING.into_iter().filter(|row| !is_refused(row)) {
             let port: &[&str] = if command == "serve" { &["--port", "0"] } else { &[] };
             let mut running = Running::start(zk("").args([command, option, length]).args(port));
             running.line().await;

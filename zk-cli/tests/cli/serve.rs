@@ -119,6 +119,16 @@ async fn nothing_expires_without_a_leader() {
     }
 }
 
+/// No session would outlive its handshake, and real servers do not start with some of them.
+#[tokio::test]
+async fn a_server_whose_time_stands_still_is_refused() {
+    for option in ["--tick", "--container-check", "--min-session-timeout", "--max-session-timeout"]
+    {
+        let refused = run(zk("").args(["serve", "--port", "0", option, "0"])).await;
+        assert_eq!(refused.code, Some(2), "{option}: {refused:?}");
+    }
+}
+
 #[tokio::test]
 async fn only_supported_releases_are_offered() {
     let refused = run(zk("").args(["serve", "--port", "0", "--release", "4.0"])).await;
