@@ -32,7 +32,7 @@ impl Quotas {
 
     /// The subtree with a quota that a path is in, the innermost one.
     pub(super) fn subtree_of(&self, path: &str) -> Option<&str> {
-        if self.paths.is_empty() || path.starts_with("/zookeeper") {
+        if self.paths.is_empty() {
             return None;
         }
         zk_proto::path::ancestors(path).find_map(|above| self.paths.get(above)).map(|path| &**path)

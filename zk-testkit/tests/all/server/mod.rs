@@ -4,6 +4,7 @@ mod crowd;
 mod ensemble;
 mod faults;
 mod membership;
+mod quotas;
 mod releases;
 
 use zk_client::{Client, ConnectError, ConnectOptions, CreateMode, SessionEnd};
