@@ -100,7 +100,11 @@ impl Ensemble {
         let replica = |member| Replica::new(number(member), tree.clone(), mixed, config.lag);
         let members = (0..count).map(replica).collect();
         let mut ensemble = Self {
-            sessions: Sessions::new(config.tick, config.seed),
+            sessions: Sessions::new(
+                config.tick,
+                quirks::sessions_shorten(config.release),
+                config.seed,
+            ),
             members,
             membership,
             standalone,

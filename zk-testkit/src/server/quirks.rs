@@ -105,6 +105,11 @@ pub(super) fn multi_has_create2(release: Release) -> bool {
     release >= Release::V3_7
 }
 
+/// Whether what is heard of a session counts its present timeout, even if an earlier and longer one is not over.
+pub(super) fn sessions_shorten(release: Release) -> bool {
+    release >= Release::V3_5
+}
+
 /// Whether there is a node with the ensemble's configuration.
 pub(super) fn has_config(release: Release) -> bool {
     release >= Release::V3_5

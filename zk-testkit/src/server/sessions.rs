@@ -47,6 +47,8 @@ impl Session {
 #[derive(Debug)]
 pub(super) struct Sessions {
     tick: Duration,
+    /// Whether a session whose timeout has become shorter ends the earlier for being heard of.
+    shorten: bool,
     all: BTreeMap<SessionId, Session>,
     buckets: BTreeSet<(Time, SessionId)>,
     next: i64,
@@ -54,10 +56,11 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    pub(super) fn new(tick: Duration, seed: u64) -> Self {
+    pub(super) fn new(tick: Duration, shorten: bool, seed: u64) -> Self {
         // As servers do: the server's number on top, then something like the time, then a counter.
         let next = 1 << 56 | i64::try_from(mix(seed) >> 24).unwrap_or_default() << 16;
-        Self { tick, all: BTreeMap::new(), buckets: BTreeSet::new(), next, secret: mix(!seed) }
+        let secret = mix(!seed);
+        Self { tick, shorten, all: BTreeMap::new(), buckets: BTreeSet::new(), next, secret }
     }
 
     pub(super) fn next_id(&mut self) -> SessionId {
@@ -90,8 +93,8 @@ impl Sessions {
     pub(super) fn touch(&mut self, now: Time, id: SessionId) {
         let Some(session) = self.all.get(&id) else { return };
         let (before, timeout) = (session.expires, session.timeout);
-        let expires = self.bucket(now, timeout).max(before);
-        self.move_to(id, expires);
+        let expires = self.bucket(now, timeout);
+        self.move_to(id, if self.shorten { expires } else { expires.max(before) });
     }
 
     /// A connection takes a session over. Returns the one that had it.

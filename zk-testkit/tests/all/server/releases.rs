@@ -3,7 +3,7 @@
 use std::{net::Ipv4Addr, time::Duration};
 
 use bytes::BytesMut;
-use zk_client::{CreateMode, Rejection, WriteError};
+use zk_client::{ConnectOptions, CreateMode, Rejection, WriteError};
 use zk_proto::{
     Acl, CreateFlags, ErrorCode, Time, Xid,
     frame::RequestFrame,
@@ -32,6 +32,29 @@ async fn create2_before_3_5_closes_the_connection() {
     zk.create("/a", b"").await.unwrap();
     zk.create("/b", b"").await.unwrap();
     assert_eq!(server.proxy().accepted(), 2);
+}
+
+/// Before 3.5 a session that has been heard of never ends the earlier for it.
+#[tokio::test]
+async fn resuming_with_a_shorter_timeout_shortens_a_session() {
+    for line in [Release::V3_4, Release::V3_5, Release::V3_9] {
+        let server = release(line).await;
+        let servers = server.connect_string();
+        let lasting = |seconds| {
+            let options = ConnectOptions::new(&servers).unwrap();
+            options.session_timeout(Duration::from_secs(seconds))
+        };
+        let zk = lasting(40).connect().await.unwrap();
+        let zk = lasting(4).resume(zk.detach().await.unwrap()).connect().await.unwrap();
+        assert_eq!(zk.session().timeout(), Duration::from_secs(4));
+        let left = server.with(|ensemble, now| {
+            let (_, session) = ensemble.sessions().next().unwrap();
+            session.expires().since(now)
+        });
+        // Up to the end of the tick.
+        let is_short = left <= Duration::from_secs(4 + 2);
+        assert_eq!(is_short, line >= Release::V3_5, "{line}: {left:?}");
+    }
 }
 
 #[tokio::test]
