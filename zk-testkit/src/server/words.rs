@@ -87,12 +87,12 @@ fn monitor(ensemble: &Ensemble, member: usize) -> String {
     let tree = ensemble.tree(Member(member));
     let nodes = tree.map_or(0, |tree| tree.iter().count());
     let connections = ensemble.connections(Member(member)).count();
+    let watches = ensemble.members.get(member).map_or(0, |it| it.watches.len());
     format!(
         "zk_version\t{}\nzk_server_state\t{}\nzk_num_alive_connections\t{connections}\n\
-         zk_znode_count\t{nodes}\nzk_watch_count\t{}\n",
+         zk_znode_count\t{nodes}\nzk_watch_count\t{watches}\n",
         version(ensemble),
         mode(ensemble, member),
-        ensemble.watch_count(),
     )
 }
 

@@ -2,6 +2,10 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 use zk_client::{Client, ConnectOptions, SessionState};
 use zk_testkit::{
     TestServer,
@@ -9,6 +13,7 @@ use zk_testkit::{
 };
 
 use super::ephemeral;
+use crate::support::within_limit;
 
 async fn ensemble() -> TestServer {
     let mut config = Config::default();
@@ -96,4 +101,24 @@ async fn member_that_is_cut_off_accepts_connections() {
         [1, 2].map(|member| ensemble.accept(now, Member(member), peer.ip()).is_some())
     });
     assert_eq!(accepted, [true, false]);
+}
+
+#[tokio::test]
+async fn a_member_tells_of_its_own_watches() {
+    let server = ensemble().await;
+    let watching = client_of(&server, Member(1)).await;
+    let (_, _kept) = watching.exists("/a").watch().await.unwrap();
+    for (member, watches) in [(0, 0), (1, 1), (2, 0)] {
+        let addr = server.proxy_of(Member(member)).addr();
+        let answer = within_limit(async {
+            let mut stream = TcpStream::connect(addr).await.unwrap();
+            stream.write_all(b"mntr").await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            answer
+        });
+        let answer = answer.await;
+        let told = format!("zk_watch_count\t{watches}\n");
+        assert!(answer.contains(&told), "member {member}: {answer}");
+    }
 }
