@@ -77,8 +77,9 @@ impl Process {
         self.signal(Signal::STOP)?;
         let this = WaitId::Pid(Pid::from_child(&self.child));
         // Returns within microseconds, and at once if the process has ended instead. An end is
-        // not waited for, so it stays to be noticed by `ended`.
-        waitid(this, WaitIdOptions::STOPPED)?;
+        // not waited for, so it stays to be noticed by `ended`; nor is the news of the stop taken
+        // away, which comes once: a process that has been stopped already is not waited for.
+        waitid(this, WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT)?;
         Ok(())
     }
 }

@@ -1,11 +1,13 @@
 //! One real server: starting, killing, pausing.
 
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use zk_proto::ErrorCode;
 use zk_testkit::real::{Error, Mode, Release, Server, Wanted};
 
-use crate::support::{RawClient, create2, exists};
+use crate::support::{LIMIT, RawClient, create2, exists};
 
 /// Prints what was found, so that a log of the tests tells what they ran against.
 #[tokio::test]
@@ -67,6 +69,22 @@ async fn paused_server_answers_after_resuming() {
     let (reply, _) = client.reply().await.expect("a reply");
     assert_eq!(reply.xid, xid);
     assert_eq!(server.mode().await, Some(Mode::Standalone));
+}
+
+#[tokio::test]
+async fn pausing_a_paused_server_does_nothing() {
+    let server = Arc::new(Server::start(Wanted::Any).await.expect("a server"));
+    let (paused, twice) = mpsc::channel();
+    let other = Arc::clone(&server);
+    // A thread of its own: one that waits for ever is waited for by no runtime.
+    thread::spawn(move || paused.send([other.pause(), other.pause()]));
+    let twice = twice.recv_timeout(LIMIT).expect("both return");
+    assert!(twice.iter().all(Result::is_ok), "{twice:?}");
+    assert_eq!(server.mode().await, None);
+    server.resume().expect("a wake-up");
+    server.wait_until_serving().await.expect("a server that serves");
+    server.pause().expect("a pause");
+    assert_eq!(server.mode().await, None);
 }
 
 #[tokio::test]
@@ -133,8 +151,8 @@ async fn requested_port_in_use_is_an_error() {
 /// Tests move their servers into tasks.
 #[tokio::test]
 async fn servers_can_be_used_from_spawned_tasks() {
-    let server = std::sync::Arc::new(Server::start(Wanted::Any).await.expect("a server"));
-    let nemesis = std::sync::Arc::clone(&server);
+    let server = Arc::new(Server::start(Wanted::Any).await.expect("a server"));
+    let nemesis = Arc::clone(&server);
     let restarted = tokio::spawn(async move { nemesis.restart().await });
     restarted.await.expect("no panic").expect("a restart");
     assert_eq!(server.mode().await, Some(Mode::Standalone));
