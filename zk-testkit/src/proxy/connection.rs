@@ -87,6 +87,7 @@ impl Connection {
             self.release();
             self.flush();
             if self.is_finished() {
+                self.give_up();
                 return;
             }
             match self.event(&mut orders).await {
@@ -129,6 +130,13 @@ impl Connection {
     fn is_finished(&self) -> bool {
         let given_up = self.linger.is_some_and(|until| Instant::now() >= until);
         given_up || (self.to_server.is_finished() && self.to_client.is_finished())
+    }
+
+    /// A client that is to be reset is, even if it has not taken what was sent on before.
+    fn give_up(&mut self) {
+        if self.to_client.output == Output::Closing(Close::Reset) {
+            self.client.take().into_iter().for_each(reset);
+        }
     }
 
     /// Reads once, and deals with all whole frames that are there.

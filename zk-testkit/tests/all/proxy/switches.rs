@@ -138,3 +138,15 @@ async fn drop_ends_connections_and_frees_the_port() {
     });
     freed.await.expect("nobody listens any more");
 }
+
+/// What waits on a slow link is not waited for.
+#[tokio::test]
+async fn a_slow_connection_ends_with_its_reset() {
+    let (peer, proxy, mut client) = trio().await;
+    proxy.limit_rate(Direction::ToClient, Some(1));
+    client.ask(&exists("/a")).await;
+    peer.wait_for(Seen::Request(OpCode::EXISTS)).await;
+    within_limit(proxy.wait_for(|frame| frame.is_reply(OpCode::EXISTS))).await;
+    proxy.reset_all();
+    assert_eq!(client.end().await, ErrorKind::ConnectionReset);
+}
