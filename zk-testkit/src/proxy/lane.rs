@@ -29,6 +29,8 @@ pub(super) struct Lane {
     pub(super) outbox: BytesMut,
     /// When more may be written, if the rate is limited.
     pub(super) ready: Option<Instant>,
+    /// Whether nothing may be written until the rate is another.
+    stalled: bool,
     pub(super) input: Input,
     pub(super) output: Output,
     /// A rule has ended the connection, or is about to: what still arrives goes nowhere.
@@ -97,6 +99,7 @@ impl Lane {
             queue_len: 0,
             outbox: BytesMut::new(),
             ready: None,
+            stalled: false,
             input: Input::Open,
             output: Output::Open,
             doomed: false,
@@ -112,7 +115,7 @@ impl Lane {
 
     /// Whether there is something to write, or to close.
     pub(super) fn wants_output(&self) -> bool {
-        let waits = self.ready.is_some_and(|ready| ready > Instant::now());
+        let waits = self.stalled || self.ready.is_some_and(|ready| ready > Instant::now());
         match self.output {
             Output::Open | Output::Closing(_) if waits => false,
             Output::Open => !self.outbox.is_empty(),
@@ -127,9 +130,10 @@ impl Lane {
 
     /// How much of the outbox may be written now, at so many bytes in a second.
     pub(super) fn allowance(&mut self, now: Instant, rate: Option<u64>) -> usize {
-        let Some(rate) = rate else {
+        self.stalled = rate == Some(0);
+        let Some(rate) = rate.filter(|rate| *rate > 0) else {
             self.ready = None;
-            return self.outbox.len();
+            return if self.stalled { 0 } else { self.outbox.len() };
         };
         if self.ready.is_some_and(|ready| ready > now) {
             return 0;

@@ -139,6 +139,22 @@ async fn drop_ends_connections_and_frees_the_port() {
     freed.await.expect("nobody listens any more");
 }
 
+#[tokio::test]
+async fn at_no_bytes_a_second_nothing_passes() {
+    let (peer, proxy, mut client) = trio().await;
+    proxy.limit_rate(Direction::ToClient, Some(0));
+    client.ask(&exists("/a")).await;
+    peer.wait_for(Seen::Request(OpCode::EXISTS)).await;
+    assert!(client.hears_nothing_for(QUIET).await);
+    proxy.limit_rate(Direction::ToClient, Some(1_000_000));
+    within_limit(client.reply()).await.expect("a reply");
+    proxy.limit_rate(Direction::ToClient, Some(0));
+    client.ask(&exists("/b")).await;
+    proxy.reset_all();
+    assert_eq!(client.end().await, ErrorKind::ConnectionReset);
+    within_limit(proxy.all_closed()).await;
+}
+
 /// What waits on a slow link is not waited for.
 #[tokio::test]
 async fn a_slow_connection_ends_with_its_reset() {
