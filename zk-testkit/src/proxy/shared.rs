@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -176,7 +176,10 @@ impl Shared {
             None
         } else {
             let reaction = state.react(&frame);
-            frame.disposition = match &reaction {
+            // A rule that only watches lets it go as if there were none.
+            let is_change =
+                |it: &&(RuleId, Reaction)| !matches!(it.1, Reaction::Delay(Duration::ZERO));
+            frame.disposition = match reaction.as_ref().filter(is_change) {
                 Some((_, reaction)) => disposition(reaction),
                 None if state.is_silent(arrival.direction, arrival.hushed) => Disposition::Silenced,
                 None => Disposition::Forwarded,

@@ -261,3 +261,14 @@ async fn both_halves_of_the_handshake_can_be_hit() {
     }
     RawClient::connect(proxy.addr()).await;
 }
+
+#[tokio::test]
+async fn a_frame_that_is_only_watched_is_not_delayed() {
+    let (_peer, proxy, mut client) = trio().await;
+    let watched = proxy.on(Match::request(OpCode::EXISTS)).watch();
+    client.call(&exists("/a")).await.expect("a reply");
+    assert_eq!(within_limit(watched.fired()).await.disposition, Disposition::Forwarded);
+    proxy.silence();
+    client.ask(&exists("/b")).await;
+    assert_eq!(within_limit(watched.fired_times(2)).await.disposition, Disposition::Silenced);
+}
