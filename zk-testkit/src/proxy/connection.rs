@@ -40,6 +40,18 @@ pub(super) struct Connection {
     released: Instant,
 }
 
+/// A connection that is open, until this is dropped.
+struct Counted {
+    number: u64,
+    shared: Arc<Shared>,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.shared.forget_connection(self.number);
+    }
+}
+
 /// What the task woke up for.
 enum Event {
     Readable(Direction),
@@ -55,6 +67,8 @@ impl Connection {
         target: SocketAddr,
         shared: Arc<Shared>,
     ) {
+        // Whatever becomes of the task: a predicate of a test may panic in it.
+        let _counted = Counted { number, shared: Arc::clone(&shared) };
         match open(&client, target).await {
             Ok(server) => {
                 let connection = Self {
@@ -73,7 +87,6 @@ impl Connection {
             // As near as an accepted connection can come to being refused.
             Err(_) => reset(client),
         }
-        shared.forget_connection(number);
     }
 
     async fn drive(mut self) {

@@ -272,3 +272,12 @@ async fn a_frame_that_is_only_watched_is_not_delayed() {
     client.ask(&exists("/b")).await;
     assert_eq!(within_limit(watched.fired_times(2)).await.disposition, Disposition::Silenced);
 }
+
+/// What a test has wrong is to fail it, and not to have it wait for ever.
+#[tokio::test]
+async fn a_predicate_that_panics_closes_its_connection() {
+    let (_peer, proxy, mut client) = trio().await;
+    let _rule = proxy.on(Match::request(OpCode::EXISTS).when(|_| panic!("as planned"))).watch();
+    client.ask(&exists("/a")).await;
+    within_limit(proxy.all_closed()).await;
+}
