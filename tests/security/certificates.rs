@@ -7,7 +7,8 @@ use std::{
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
+    time::timeout,
 };
 
 use zk_client::{
@@ -314,4 +315,22 @@ async fn plain_client_gets_no_session_on_tls_port() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_paused_server_agrees_on_no_tls() {
+    let authority = Authority::new("test");
+    let certificate = authority.server(&["127.0.0.1"]);
+    let shown = Shown::start(None, &certificate, ClientAuth::None).await;
+    let Shown::InProcess { server, secured } = &shown else { panic!("{}", shown.addr()) };
+    server.pause();
+    let mut stream = TcpStream::connect(secured).await.unwrap();
+    // It is an error at once to who reads it.
+    stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    let said = timeout(Duration::from_millis(100), stream.read_to_end(&mut answer)).await;
+    assert!(said.is_err(), "{said:?} {answer:?}");
+    server.resume();
+    // However it ends the connection.
+    let _ = timeout(Duration::from_secs(20), stream.read_to_end(&mut answer)).await.unwrap();
 }

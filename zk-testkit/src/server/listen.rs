@@ -249,6 +249,8 @@ pub(super) async fn accept<S, F>(
                 let _ = stream.set_nodelay(true);
                 let (core, member, prepared) = (core.clone(), port.member, prepare(stream));
                 clients.spawn(async move {
+                    // Before anything of it is read, as in agreeing on TLS.
+                    core.unpaused().await;
                     if let Some((stream, subject)) = prepared.await {
                         serve(core, stream, member, peer, subject.as_deref()).await;
                     }
