@@ -226,17 +226,24 @@ impl Tasks {
         .await
     }
 
-    /// Drops all tasks.
+    /// Drops all tasks, and what those start in going.
     pub fn clear(&self) {
-        let dead = {
-            let mut state = self.state();
-            state.ready.clear();
-            state.live = 0;
-            std::mem::take(&mut state.tasks)
-        };
-        drop(dead);
-        // What those have started in going.
-        self.state().tasks.clear();
+        loop {
+            let dead = {
+                let mut state = self.state();
+                let State { tasks, free, ready, processes, live, .. } = &mut *state;
+                free.clear();
+                ready.clear();
+                processes.iter_mut().for_each(|gate| gate.held.clear());
+                *live = 0;
+                std::mem::take(tasks)
+            };
+            if dead.is_empty() {
+                return;
+            }
+            // Outside of the lock: dropping them wakes others, or starts them.
+            drop(dead);
+        }
     }
 
     /// Polls ready tasks until there are none. Returns whether there was any.
@@ -384,6 +391,44 @@ mod tests {
         assert_eq!(order(1), order(1));
         let orders: std::collections::BTreeSet<_> = (0..20).map(order).collect();
         assert!(orders.len() > 5, "only {} orders", orders.len());
+    }
+
+    #[test]
+    fn clearing_drops_what_the_dropped_start() {
+        /// Starts a task in going.
+        struct Restarts(Tasks);
+        impl Drop for Restarts {
+            fn drop(&mut self) {
+                let looks = Looks(self.0.clone());
+                self.0.spawn(Process(1), async move {
+                    let _looks = looks;
+                    std::future::pending::<()>().await;
+                });
+            }
+        }
+        /// Has something to do with the tasks in going, as who wakes one has.
+        struct Looks(Tasks);
+        impl Drop for Looks {
+            fn drop(&mut self) {
+                assert_eq!(self.0.live(), 0);
+            }
+        }
+        let tasks = Tasks::new(Rng::new(1));
+        let restarts = Restarts(tasks.clone());
+        let main = async {
+            // Their places are free again.
+            tasks.spawn(Process(1), async {});
+            tasks.spawn(Process(1), async {});
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            tasks.spawn(Process(1), async move {
+                let _restarts = restarts;
+                std::future::pending::<()>().await;
+            });
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        };
+        run(main, &tasks);
+        assert_eq!(tasks.live(), 0);
+        run(async { tasks.spawn(Process(1), async {}) }, &tasks);
     }
 
     #[test]
