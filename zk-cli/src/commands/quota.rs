@@ -45,7 +45,7 @@ pub(crate) async fn run(args: QuotaArgs) -> Result<Exit, Failure> {
         hard_bytes: args.hard_bytes,
     };
     if args.path.as_deref() == Some("/") && wanted != Numbers::default() {
-        // An exception ends the one that applies it, and again when it reads its log.
+        // An exception ends the one that applies them.
         let why = Failure::new(Exit::Usage, "quota: servers do not survive limits of the root");
         return Err(why.next("limit the nodes below it: zk quota PATH --nodes N"));
     }

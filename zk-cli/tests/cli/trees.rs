@@ -374,7 +374,7 @@ async fn hard_quota_is_enforced_if_servers_do() {
     run(zk(&addr).args(["create", "/q/a", "123"])).await.ok();
 }
 
-/// Real servers do not survive them, nor start again on what they have written.
+/// Real servers do not survive them.
 #[tokio::test]
 async fn limits_of_the_root_are_refused() {
     let world = World::new().await;
