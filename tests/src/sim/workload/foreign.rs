@@ -46,7 +46,8 @@ async fn acquire(worker: &mut Worker) -> Result<(), Over> {
     let stalled = worker.ctx.stalled();
     // A holder that only asks waits for nothing: its client looks after the node by itself once it is held for long.
     if worker.rng.one_in(3) {
-        look_often(&worker.ctx, &worker.client.session(), &guard, hold).await;
+        let (ctx, session) = (worker.ctx.clone(), worker.client.session());
+        worker.while_busy(look_often(&ctx, &session, &guard, hold)).await;
         drop(guard.release().await);
         return Ok(());
     }
