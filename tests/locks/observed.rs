@@ -347,3 +347,29 @@ async fn each_task_of_a_cohort_is_an_attempt(setup: Setup) {
     within(section.release()).await.unwrap();
     assert_eq!(seen(), [6, 6, 4, 2]);
 }
+
+/// Where attempts have joined and left.
+#[derive(Default)]
+struct Places(Mutex<Vec<String>>);
+
+impl LockObserver for Places {
+    fn joined(&self, path: &str) {
+        self.0.lock().unwrap().push(path.to_owned());
+    }
+
+    fn left(&self, path: &str) {
+        self.0.lock().unwrap().push(path.to_owned());
+    }
+}
+
+/// Also the one that makes a node.
+#[test_with(on_each_release)]
+async fn attempts_of_a_cohort_are_at_its_path(setup: Setup) {
+    let path = setup.existing("places").await;
+    let places = Arc::new(Places::default());
+    let lock = CohortLock::builder(&setup.outsider, &path).observer(places.clone()).build();
+    within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
+    let section = within(lock.try_acquire()).await.unwrap().expect("it is free");
+    within(section.release()).await.unwrap();
+    assert_eq!(*places.0.lock().unwrap(), [&*path; 4]);
+}

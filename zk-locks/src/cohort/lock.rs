@@ -6,7 +6,14 @@ use tokio::time::timeout;
 use zk_client::Client;
 
 use super::{CohortGuard, ask::Asked, attempt::Attempt, local::Shared};
-use crate::{builder::Builder, error::AcquireError, layout::Role, queue::Queue, ticket};
+use crate::{
+    builder::Builder,
+    error::AcquireError,
+    guard::Guard,
+    layout::Role,
+    queue::Queue,
+    wait_queue::{Pace, Waited},
+};
 
 /// An exclusive lock that tasks of one process pass on among themselves without asking any server.
 ///
@@ -135,8 +142,17 @@ impl CohortLock {
         if self.shared.is_busy() {
             return Ok(None);
         }
-        let guard = ticket::try_acquire(&self.shared.wait_queue, Role::Lock).await?;
-        Ok(guard.map(|guard| self.shared.adopt(guard)))
+        let wait_queue = &self.shared.unobserved;
+        if wait_queue.is_busy(Role::Lock).await? {
+            return Ok(None);
+        }
+        let attempt = Attempt::begin(&self.shared.wait_queue);
+        let mut position = wait_queue.join(Role::Lock, Pace::AtOnce).await?;
+        if !wait_queue.is_first(&mut position).await? {
+            return Ok(None);
+        }
+        let (guard, Waited { ahead, .. }) = Guard::unreported(wait_queue, position)?;
+        Ok(Some(self.shared.adopt(guard, ahead, attempt)))
     }
 
     /// Returns how many tasks of this cohort wait.

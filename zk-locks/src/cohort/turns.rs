@@ -47,7 +47,14 @@ impl Shared {
 
     /// Wraps a lock that was just granted to a try. If another task has asked meanwhile, the runner queues up for it;
     /// it must watch this turn instead.
-    pub(super) fn adopt(self: &Arc<Self>, guard: Guard) -> CohortGuard {
+    pub(super) fn adopt(
+        self: &Arc<Self>,
+        guard: Guard,
+        ahead: Option<usize>,
+        attempt: Attempt,
+    ) -> CohortGuard {
+        let guard = guard.granted(&self.wait_queue, Waited { time: attempt.waited(), ahead });
+        attempt.granted();
         let turn = self.begin(&guard, false);
         self.has_it(turn);
         self.changed();
