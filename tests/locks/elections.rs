@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, time::Duration};
 
-use zk_client::CreateMode;
+use zk_client::{Cause, CreateMode};
 use zk_locks::{
     AcquireError, CheckError, Client, Election, Kind, LatchState, Layout, LeaderLatch, Lost, Status,
 };
@@ -206,4 +206,34 @@ async fn partitioned_latch_stops_leading_in_time(setup: Setup) {
     assert!(matches!(&*ended.unwrap(), LatchState::Ended(AcquireError::SessionEnded(_))));
     drop(second.latch);
     emptied(&setup.outsider, &path).await;
+}
+
+/// It would be the same the next time, and long answers cost all that uses the session a connection each.
+#[test_with(on_each_release)]
+async fn latch_ends_with_what_is_too_long(setup: Setup) {
+    let path = setup.existing("too-long").await;
+    let long = vec![0; 2 << 20];
+    let latch = Election::new(&setup.outsider, &path).latch(&long);
+    let end = end_of(&latch).await;
+    assert!(matches!(end, AcquireError::Unavailable(Cause::TooLarge { .. })), "{end:?}");
+
+    for number in 0..40 {
+        let name = format!("{path}/{number}-{}", "x".repeat(100));
+        setup.outsider.create(&name, b"").await.unwrap();
+    }
+    let zk = setup.options().reply_len_max(2_000).connect().await.unwrap();
+    let latch = Election::new(&zk, &path).latch(b"");
+    let end = end_of(&latch).await;
+    assert!(matches!(end, AcquireError::Unavailable(Cause::ReplyTooLarge { .. })), "{end:?}");
+    joined(&setup.outsider, &path, 40).await;
+}
+
+/// Why a latch has ended.
+async fn end_of(latch: &LeaderLatch) -> AcquireError {
+    let mut states = latch.subscribe();
+    let ended = within(states.wait_for(|state| matches!(state, LatchState::Ended(_)))).await;
+    match &*ended.unwrap() {
+        LatchState::Ended(why) => why.clone(),
+        state => panic!("{state:?} is no end"),
+    }
 }

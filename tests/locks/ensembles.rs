@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use zk_client::{CreateMode, SessionState, WriteError};
 use zk_locks::{
-    AcquireError, Barrier, CheckError, Client, ConnectOptions, Lock, Lost, Semaphore, Status,
+    AcquireError, Barrier, CheckError, Client, ConnectOptions, Election, LatchState, Lock, Lost,
+    Semaphore, Status,
 };
 use zk_proto::OpCode;
 use zk_testkit::{
@@ -223,4 +224,29 @@ async fn unseen_barrier_is_removed_all_the_same() {
     assert!(within(barrier.set()).await.unwrap());
     within(Barrier::new(&remover, "/b").remove()).await.unwrap();
     assert!(!within(barrier.is_set()).await.unwrap());
+}
+
+/// A member without a quorum takes no candidates. The next one does.
+#[tokio::test]
+async fn latch_outlasts_a_read_only_member() {
+    let (server, leader, follower) = ensemble(|config| {
+        (config.read_only_mode, config.sync_limit) = (true, 2 * TICK);
+    })
+    .await;
+    let third = (0..3).map(Member).find(|it| *it != leader && *it != follower).unwrap();
+    server.with(|ensemble, now| {
+        ensemble.stop(now, leader);
+        ensemble.stop(now, third);
+    });
+    // It takes new sessions alone, when it has seen that it has no leader.
+    let zk = within(options(&server, &[follower]).read_only(true).connect()).await.unwrap();
+    assert_eq!(zk.session().state(), SessionState::Connected { read_only: true });
+    let latch = Election::new(&zk, "/e").latch(b"");
+    within(server.proxy_of(follower).wait_for(|frame| frame.is_reply(OpCode::CREATE2))).await;
+    server.with(|ensemble, now| {
+        ensemble.start(now, leader);
+        ensemble.start(now, third);
+    });
+    let mut states = latch.subscribe();
+    within(states.wait_for(|state| matches!(state, LatchState::Leading { .. }))).await.unwrap();
 }

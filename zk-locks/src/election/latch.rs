@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio::{sync::watch, time::sleep};
-use zk_client::Client;
+use zk_client::{Cause, Client, Rejection};
 
 use super::Leadership;
 use crate::{
@@ -36,11 +36,12 @@ pub enum LatchState {
         token: FencingToken,
     },
     /// It stands no more: the session has ended, or an attempt to stand has failed in a way that is not only the
-    /// connection's. The servers refuse a request, the [layout](crate::Builder::layout) has no names for elections, a
-    /// [required](crate::Builder::require_path) path is missing, a stranger is [refused](crate::ForeignNodes::Refuse),
-    /// the [queue is full](crate::Builder::max_waiters), the numbers of the path have ended, or a node of this session
-    /// [stays](AcquireError::Orphan) in front, or its own does when it [stands down](LeaderLatch::resign). So a required path
-    /// that is deleted ends the latch for good.
+    /// connection's. The servers refuse a request, a request or an answer is too long, the [layout](crate::Builder::layout) has
+    /// no names for elections, a [required](crate::Builder::require_path) path is missing, a stranger is
+    /// [refused](crate::ForeignNodes::Refuse), the [queue is full](crate::Builder::max_waiters), the numbers of the path have
+    /// ended, or a node of this session [stays](AcquireError::Orphan) in front, or its own does when it
+    /// [stands down](LeaderLatch::resign). So a required path that is deleted ends the latch for good. A member that
+    /// [takes no writes](zk_client::Rejection::ReadOnly) for want of a quorum does not: it stands again.
     Ended(AcquireError),
 }
 
@@ -223,7 +224,7 @@ impl LatchTask {
                     backoff.pause()
                 }
                 Err(AcquireError::NodeDeleted) => backoff.pause(),
-                Err(AcquireError::LeaseRanOut | AcquireError::Unavailable(_)) => PAUSE,
+                Err(error) if may_pass(&error) => PAUSE,
                 Err(error) => {
                     self.publisher.send_replace(LatchState::Ended(error));
                     return;
@@ -301,5 +302,21 @@ impl LatchTask {
         self.held.set(None);
         self.node.set(None);
         self.publisher.send_replace(LatchState::Waiting);
+    }
+}
+
+/// Whether an attempt to stand has failed for want of a good connection, so that the next one may do better. A request or an
+/// answer that is too long would be so again, and cost all requests of the session another connection each time.
+const fn may_pass(error: &AcquireError) -> bool {
+    match error {
+        AcquireError::LeaseRanOut | AcquireError::Rejected(Rejection::ReadOnly) => true,
+        AcquireError::Unavailable(cause) => !matches!(
+            cause,
+            Cause::TooLarge { .. }
+                | Cause::ReplyTooLarge { .. }
+                | Cause::CostsConnection(_)
+                | Cause::InvalidArgument(_)
+        ),
+        _ => false,
     }
 }
