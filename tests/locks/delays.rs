@@ -2,12 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use zk_locks::{AcquireError, Client, Lock, MultiLock};
+use tokio::time::timeout;
+use zk_locks::{AcquireError, Client, Lock, MultiLock, SessionEnd};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
-use zk_tests::test_with;
+use zk_tests::{
+    network::{Network, pass},
+    test_with,
+};
 
-use crate::locks::support::{Setup, emptied, joined, on_each_release, ops, within};
+use crate::locks::support::{
+    Setup, client_on, emptied, in_virtual_time, joined, on_each_release, ops, within,
+};
 
 /// A test that has to wait for this does not get anything.
 const LONG: Duration = Duration::from_secs(3600);
@@ -172,4 +178,58 @@ async fn node_put_ahead_during_the_delay_is_waited_for(setup: Setup) {
     assert!(!waiting.is_finished(), "granted behind another one");
     setup.outsider.delete(&ahead).await.unwrap();
     within(within(waiting).await.unwrap().unwrap().release()).await.unwrap();
+}
+
+/// As in any other wait, which a delay may outlast by hours.
+#[test_with(in_virtual_time)]
+async fn lost_place_ends_the_wait_for_the_delay(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    drop(delayed(&other, "/delayed", LONG).acquire().await.unwrap());
+    let lock = delayed(&zk, "/delayed", LONG);
+    for is_deleted in [true, false] {
+        let lock = lock.clone();
+        let waiting = tokio::spawn(async move { lock.acquire().await.map(drop) });
+        pass(Duration::from_secs(3)).await;
+        let (names, _) = other.children("/delayed").await.unwrap();
+        let node = format!("/delayed/{}", names[0]);
+        other.set(&node, b"written").await.unwrap();
+        pass(Duration::from_secs(3)).await;
+        assert!(!waiting.is_finished());
+        let end = if is_deleted {
+            other.delete(&node).await.unwrap();
+            AcquireError::NodeDeleted
+        } else {
+            zk.close().await.unwrap();
+            AcquireError::SessionEnded(SessionEnd::Closed)
+        };
+        assert_eq!(within(waiting).await.unwrap(), Err(end));
+    }
+}
+
+/// Whatever wakes it meanwhile, and also where it is a try that waits.
+#[test_with(in_virtual_time)]
+async fn delay_is_waited_out_to_its_end(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let delay = Duration::from_secs(200);
+    let lock = delayed(&zk, "/delayed", delay);
+    for tries in [true, false] {
+        drop(delayed(&other, "/delayed", delay).acquire().await.unwrap());
+        other.sync("/delayed").await.unwrap();
+        let begun = tokio::time::Instant::now();
+        let lock = lock.clone();
+        let waiting = tokio::spawn(async move {
+            match tries {
+                true => lock.try_acquire().await,
+                false => lock.acquire().await.map(Some),
+            }
+        });
+        pass(Duration::from_secs(3)).await;
+        let (names, _) = other.children("/delayed").await.unwrap();
+        other.set(&format!("/delayed/{}", names[0]), b"written").await.unwrap();
+        let guard = timeout(2 * delay, waiting).await.expect("it is over").unwrap().unwrap();
+        let guard = guard.expect("nobody is ahead");
+        let took = begun.elapsed();
+        assert!(took >= delay && took < delay + Duration::from_secs(1), "{took:?}");
+        guard.release().await.unwrap();
+    }
 }

@@ -77,7 +77,8 @@ impl Builder<Lock> {
     ///
     /// A release is recorded in a node beside the path, `<path>.released`, which is not removed; nor is the path, which
     /// is created as a persistent node. An acquire costs two more reads, in one round trip; a release one more request,
-    /// without a round trip of its own. A contender that shares the lock without this setting, or gives up ahead of
+    /// without a round trip of its own; a delay of more than a second one more read, and a listing at each
+    /// [recheck](Builder::recheck). A contender that shares the lock without this setting, or gives up ahead of
     /// another, looks like a holder that has not released it: the next contender waits in vain. Not for several locks
     /// on [one path](Lock::named).
     pub const fn lock_delay(mut self, delay: Duration) -> Self {

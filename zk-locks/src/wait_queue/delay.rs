@@ -35,8 +35,16 @@ impl WaitQueue {
         &self,
         position: &mut Position,
     ) -> Result<bool, AcquireError> {
-        if let Some(begins) = self.begins(position).await? {
-            sleep_until(begins).await;
+        while let Some(begins) = self.begins(position).await? {
+            tokio::select! {
+                biased;
+                () = sleep_until(begins) => break,
+                // The delay may be long: the place, or the session, may be gone before it is over.
+                stayed = self.stay(position) => stayed?,
+            }
+            if !self.is_at_the_head(position).await? {
+                return Ok(false);
+            }
         }
         self.has_begun(position).await
     }
