@@ -205,3 +205,20 @@ async fn waiter_learns_of_its_objects_deletion(setup: Setup) {
     assert_eq!(within(of(&waiter).acquire()).await.map(drop), missing(&object));
     assert_eq!(setup.outsider.exists(&object).await.unwrap(), None);
 }
+
+/// One that is about to take a permit: it has lost its place, and there are no paths that it might make.
+#[test_with(on_each_release)]
+async fn semaphore_ends_with_its_required_path(setup: Setup) {
+    let path = setup.existing("object").await;
+    let (proxy, zk) = setup.proxied().await;
+    let semaphore = Semaphore::builder(&zk, &path).require_path().build();
+    let trade = proxy.on(Match::request(OpCode::MULTI).once()).hold();
+    let delete = async {
+        within(trade.fired()).await;
+        setup.outsider.delete_recursive(&path).await.unwrap();
+        trade.release();
+    };
+    let (permit, ()) = within(async { tokio::join!(semaphore.acquire(), delete) }).await;
+    assert_eq!(permit.map(drop), Err(AcquireError::NodeDeleted));
+    assert_eq!(setup.outsider.exists(&path).await.unwrap(), None);
+}

@@ -130,11 +130,14 @@ impl Semaphore {
     }
 }
 
-/// Restores the place after a failed trade.
+/// Restores the place after a failed trade. Whether it is still there is to be looked at again: with the path of the leases
+/// its own may have gone, which no trade without the former finds out.
 fn changed(
     mut nodes: Pending<Result<Vec<OwnedNode>, MultiError>, WriteError>,
     rest: DetachedPosition,
 ) -> Result<Outcome, AcquireError> {
     let node = nodes.take_back().ok_or(AcquireError::NodeDeleted)?;
-    Ok(Outcome::Changed(Box::new(rest.back(node))))
+    let mut position = rest.back(node);
+    position.forget();
+    Ok(Outcome::Changed(Box::new(position)))
 }
