@@ -6,6 +6,7 @@ use zk_client::{AclList, Id, Perms};
 use zk_locks::{
     AcquireError, Builder, Client, CohortLock, DoubleBarrier, Election, LatchState, Layout,
     LeaderLatch, Lock, Lost, MultiLock, Rejection, ReleaseError, RwLock, Semaphore, SessionEnd,
+    SimpleLock,
 };
 use zk_proto::OpCode;
 use zk_tests::test_with;
@@ -252,4 +253,28 @@ async fn refused_leave_of_a_barrier_is_an_error(setup: Setup) {
         assert_eq!(zk.session().orphans(), 1);
         within(zk.close()).await.unwrap();
     }
+}
+
+/// The same for a lock that is one node.
+#[test_with(on_each_release)]
+async fn simple_waiter_learns_of_an_orphan(setup: Setup) {
+    let path = format!("{}/lock", guarded(&setup).await);
+    let (proxy, zk) = setup.proxied().await;
+    let lock = SimpleLock::new(&zk, &path);
+    let guard = within(lock.acquire()).await.unwrap();
+    let waiter = tokio::spawn({
+        let lock = lock.clone();
+        async move { lock.acquire().await.map(drop) }
+    });
+    within(proxy.wait_for(|frame| frame.is_reply(OpCode::GET_DATA))).await;
+    drop(guard);
+    let orphan = AcquireError::Orphan { path: path.clone(), rejection: Rejection::NoAuth };
+    assert_eq!(within(waiter).await.unwrap(), Err(orphan.clone()));
+    assert_eq!(within(lock.acquire()).await.map(drop), Err(orphan));
+    // Others wait for the end of its session.
+    let other = SimpleLock::new(&setup.outsider, &path);
+    let late = other.acquire_timeout(Duration::from_millis(50)).await;
+    assert_eq!(late.map(drop).unwrap_err(), AcquireError::TimedOut);
+    within(zk.close()).await.unwrap();
+    drop(within(other.acquire()).await.unwrap());
 }

@@ -87,13 +87,22 @@ impl SimpleLock {
         let WaitQueue { client, path, settings, .. } = &*self.wait_queue;
         loop {
             // A read of a node that is gone leaves no watch behind, unlike `exists`.
-            let changed = match client.get(path).watch().await {
-                Ok((_, changed)) => changed,
+            let (owner, changed) = match client.get(path).watch().await {
+                Ok(((_, stat), changed)) => (stat.ephemeral_owner, changed),
                 Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(()),
                 Err(error) => return Err(error.into()),
             };
             let pause = settings.recheck.unwrap_or(Duration::MAX);
-            let Ok(event) = timeout(pause, changed).await else { return Ok(()) };
+            let is_of_us = owner == client.session().id();
+            let event = tokio::select! {
+                biased;
+                event = timeout(pause, changed) => event,
+                // It would stay as long as the session.
+                orphan = self.wait_queue.orphan_of(vec![path.clone()]), if is_of_us => {
+                    return Err(orphan);
+                }
+            };
+            let Ok(event) = event else { return Ok(()) };
             // Other events: the node was written or, after a reconnect, is another holder's.
             if event.map_err(AcquireError::SessionEnded)?.kind == EventType::NODE_DELETED {
                 return Ok(());

@@ -82,7 +82,7 @@ impl WaitQueue {
     }
 
     /// Waits until servers refuse to delete one of these nodes, if it is of our session and has no owner any more.
-    pub(super) async fn orphan_of(&self, paths: Vec<String>) -> AcquireError {
+    pub(crate) async fn orphan_of(&self, paths: Vec<String>) -> AcquireError {
         together::first(paths.iter().map(async |path| {
             let rejection = self.client.orphaned(path).await;
             AcquireError::Orphan { path: path.clone(), rejection }
