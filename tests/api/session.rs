@@ -357,3 +357,20 @@ async fn margin_that_leaves_no_lease_is_refused() {
         assert_eq!(refused.map(drop), Err(ConnectError::LeaseMargin { margin, timeout }));
     }
 }
+
+/// A loop that waits for a state that cannot come any more leaves the thread to others, and so to its own timeout.
+#[test_with(on_each_release)]
+async fn waiting_on_after_the_end_starves_nothing(server: &Place) {
+    let mut session = client(server).await.session();
+    session.ended().await;
+    let waits = async {
+        for _ in 0..10_000_000 {
+            if session.changed().await == (SessionState::Connected { read_only: true }) {
+                return;
+            }
+        }
+        panic!("it has kept the thread");
+    };
+    let late = tokio::time::timeout(Duration::from_millis(1), waits).await;
+    assert!(late.is_err(), "the end is no connection");
+}

@@ -2,6 +2,7 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
+use tokio::task::coop::consume_budget;
 use zk_proto::SessionId;
 
 use crate::{
@@ -123,8 +124,9 @@ impl Session {
     }
 
     /// Waits until the state differs from the one returned last (or from that of when this value was made), and returns
-    /// the newest. No state is returned twice in a row, except the end, which every call returns. Of the states passed
-    /// in between, one is returned: a disconnection, if there is another connection now.
+    /// the newest. No state is returned twice in a row, except the end, which every call returns at once, but for other
+    /// tasks of the thread that run now and then. Of the states passed in between, one is returned: a disconnection, if
+    /// there is another connection now.
     ///
     /// Dropping the future loses nothing.
     pub async fn changed(&mut self) -> SessionState {
@@ -142,6 +144,8 @@ impl Session {
                 return SessionState::Disconnected;
             }
             if matches!(state, SessionState::Ended(_)) {
+                // A caller that waits in a loop for another state would keep its thread, and a timeout around it.
+                consume_budget().await;
                 return state;
             }
             changed.await;
