@@ -38,7 +38,7 @@ use crate::{
 ///
 /// # On loss
 ///
-/// The holder is informed as with any [`Guard`](crate::Guard): [`lost`](crate::Guard::lost) resolves, and
+/// The holder is informed as with any [`Guard`]: [`lost`](crate::Guard::lost) resolves, and
 /// [`scope`](crate::Guard::scope) stops the work. No task is granted the lock on a lost node. Waiters queue up again
 /// with a new node, or [fail](Builder::fail_on_loss); if the session has ended they fail in any case, and a cohort of
 /// another client is needed.
