@@ -19,7 +19,7 @@ const HITS_MIN: u64 = 10;
 const LONG: u64 = SEEDS_FOR_ALL * 600_000;
 
 /// What clients have to have gone through by then, and how often: each way in which something can fail.
-const MUST_HAPPEN: [(&str, u64); 38] = [
+const MUST_HAPPEN: [(&str, u64); 39] = [
     ("acquires dropped", 1),
     ("acquires ended with their session", 1),
     ("acquires timed out", 1),
@@ -45,6 +45,7 @@ const MUST_HAPPEN: [(&str, u64); 38] = [
     ("looks at what is held", 10_000),
     ("meddled locks asked back", 1),
     ("meddled locks lost", 1),
+    ("paths watched again", 1_000),
     ("persistent nodes back in another session", 1),
     ("own nodes checked", 1_000),
     ("reads beside streams", 10_000),

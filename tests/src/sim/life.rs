@@ -59,9 +59,11 @@ pub(super) fn options(ctx: &ClientContext, rng: &mut Rng, deadline: u64) -> Conn
     let room = room(ctx, rng);
     ctx.check().has_room(ctx.number, room);
     options = options.requests_max(room.requests).request_bytes_max(room.bytes);
+    let mut limit = None;
     if ctx.options.draws_settings {
-        options = settings(options, rng);
+        (options, limit) = settings(options, rng);
     }
+    ctx.check().has_limit(ctx.number, limit);
     if let Some(identity) = workload::identity(ctx.number) {
         options = options.auth("digest", identity);
     }
@@ -82,10 +84,11 @@ fn room(ctx: &ClientContext, rng: &mut Rng) -> Room {
     room
 }
 
-/// Settings that change what is waited for, and how long, drawn for each session.
-fn settings(mut options: ConnectOptions, rng: &mut Rng) -> ConnectOptions {
-    if rng.one_in(3) {
-        options = options.request_timeout(Duration::from_millis(rng.scaled(20, 30_000)));
+/// Settings that change what is waited for, and how long, drawn for each session. Returns how long requests may take, too.
+fn settings(mut options: ConnectOptions, rng: &mut Rng) -> (ConnectOptions, Option<u64>) {
+    let limit = rng.one_in(3).then(|| rng.scaled(20, 30_000));
+    if let Some(limit) = limit {
+        options = options.request_timeout(Duration::from_millis(limit));
     }
     if rng.one_in(4) {
         options = options.watch_items_max(rng.scaled(1, 64) as usize);
@@ -93,7 +96,7 @@ fn settings(mut options: ConnectOptions, rng: &mut Rng) -> ConnectOptions {
     if rng.one_in(5) {
         options = options.connect_timeout(Duration::from_millis(rng.scaled(200, 5_000)));
     }
-    options
+    (options, limit)
 }
 
 async fn connect(

@@ -30,6 +30,8 @@ pub(crate) struct Promises {
     pub(crate) sessions: BTreeMap<u32, Session>,
     /// The members to which each client was told to go, if it was not to all.
     servers: BTreeMap<u32, BTreeSet<usize>>,
+    /// How long the requests of each client's session may take, if that is limited.
+    limits: BTreeMap<u32, u64>,
     /// Clients that have finished what they had begun.
     pub(crate) drained: BTreeSet<u32>,
     /// Clients that have no session that is known here.
@@ -52,6 +54,19 @@ impl Checker {
     pub(crate) fn has_session(&mut self, client: u32, session: Session) {
         self.promises.sessions.insert(client, session);
         self.promises.servers.remove(&client);
+    }
+
+    /// The requests of a client's next session may take so long, or as long as they want.
+    pub(crate) fn has_limit(&mut self, client: u32, limit: Option<u64>) {
+        match limit {
+            Some(limit) => self.promises.limits.insert(client, limit),
+            None => self.promises.limits.remove(&client),
+        };
+    }
+
+    /// How long a request of a client's session may take.
+    pub(crate) fn limit_of(&self, client: u32) -> Option<u64> {
+        self.promises.limits.get(&client).copied()
     }
 
     /// A client is told to use its session on these members only.

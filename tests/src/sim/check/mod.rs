@@ -16,6 +16,7 @@
 //! | `habits` | L1, S7, L3, L4: how sessions behave on connections |
 //! | `histories` | S6: whole histories of nodes |
 //! | `watches` | W1, W2, W3, W5 |
+//! | `restores` | W2: what new connections are told of |
 //! | `room` | S8: how much is asked for at once |
 //! | `orphans` | X1, X2, X3, R1: what is left behind |
 //! | `herd` | L3: which clients are woken |
@@ -37,6 +38,7 @@ mod minority;
 mod orphans;
 mod passing;
 mod reasons;
+mod restores;
 mod room;
 mod watches;
 mod wire;
@@ -111,6 +113,7 @@ pub(crate) struct Checker {
     crowds: crowd::Crowds,
     leases: leases::Leases,
     minorities: minority::Minorities,
+    restores: restores::Restores,
     rooms: room::Rooms,
     reasons: reasons::Reasons,
     holders: exclusion::Holders,
@@ -141,6 +144,7 @@ impl SharedChecker {
             crowds: crowd::Crowds::default(),
             leases: leases::Leases::default(),
             minorities: minority::Minorities::default(),
+            restores: restores::Restores::default(),
             rooms: room::Rooms::default(),
             reasons: reasons::Reasons::default(),
             holders: exclusion::Holders::default(),

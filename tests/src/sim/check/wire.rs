@@ -9,7 +9,7 @@ use zk_proto::{
     ErrorCode, OpCode, SessionId, Xid, Zxid,
     frame::{ReplyHeader, RequestHeader},
     request::ConnectRequest,
-    traffic::{Received, Reply, Sent, SentRequest},
+    traffic::{Received, Sent, SentRequest},
 };
 use zk_testkit::{
     real::Release,
@@ -155,6 +155,11 @@ impl Checker {
                 self.violated("S9", format!("c{client} sends {op:?} {xid:?} of a register twice"));
             }
         }
+        if matches!(op, OpCode::SET_WATCHES | OpCode::SET_WATCHES2) {
+            if let Some(&session) = self.wires.links.get(&seen.link) {
+                self.restores(seen, session, request);
+            }
+        }
         if op == OpCode::CLOSE_SESSION {
             self.wires.closing.extend(self.wires.links.get(&seen.link));
         }
@@ -233,6 +238,9 @@ impl Checker {
     pub(crate) fn stands_still(&mut self, client: u32) {
         let heard = self.wires.heard.entry(client).or_default();
         heard.at = heard.at.max(self.now);
+        let link = heard.link;
+        let session = link.and_then(|link| self.wires.links.get(&link).copied());
+        session.into_iter().for_each(|session| self.loses_news(session));
         self.forget_turn(client);
         self.reads_nothing(client);
         self.hears_nothing(client);
@@ -289,12 +297,20 @@ impl Checker {
             Received::Connect(greeting) if greeting.time_out > 0 => {
                 self.wires.links.insert(seen.link, greeting.session_id);
                 self.answers_alone(seen, greeting.session_id);
+                let by_minority = greeting.read_only.0 == Some(true);
+                self.is_named(seen.client, greeting.session_id, by_minority);
                 if greeting.read_only.0 == Some(true) && !seen.forged {
                     self.served_by_minority(seen, greeting.session_id);
                 }
             }
-            Received::Event { event, .. } => self.hears(seen.client, event),
-            Received::Reply(Reply { header: ReplyHeader { zxid, xid, err }, .. }) => {
+            Received::Event { event, .. } => {
+                self.hears(seen.client, event);
+                if let Some(&session) = self.wires.links.get(&seen.link) {
+                    self.fires(seen, session, event);
+                }
+            }
+            Received::Reply(reply) => {
+                let ReplyHeader { zxid, xid, err } = &reply.header;
                 let client = seen.client;
                 self.leaves_room(seen.link, *xid);
                 if *err == ErrorCode::SESSION_MOVED {
@@ -304,6 +320,7 @@ impl Checker {
                     self.wires.throttled.insert(client, seen.at);
                 }
                 let Some(&session) = self.wires.links.get(&seen.link) else { return };
+                self.arms(seen, session, reply);
                 // What a ping shows, clients do not hold against other servers.
                 if zxid.0 > 0 && xid.0 > 0 && !seen.forged {
                     let wire = self.wires.sessions.entry(session).or_default();
@@ -351,6 +368,7 @@ impl Checker {
         let session = self.wires.links.get(&link).copied();
         if let Some(session) = session {
             self.leaves_damage(session);
+            self.takes_news_along(at, session, link);
         }
         let wire = session.and_then(|session| self.wires.sessions.get_mut(&session));
         if let Some(wire) = wire.filter(|wire| wire.before.1 == at) {

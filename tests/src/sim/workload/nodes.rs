@@ -211,9 +211,14 @@ impl Nodes {
     async fn bounded(&mut self, number: usize) -> Result<(), Over> {
         let (path, data) = (register(number), self.data());
         let Worker { ctx, client, rng, .. } = &mut *self.watcher;
-        let allowed = rng.scaled(1, 5_000);
+        // The session's own limit holds for requests that have none.
+        let of_session = ctx.check().limit_of(ctx.number).filter(|_| rng.one_in(2));
+        let allowed = of_session.unwrap_or_else(|| rng.scaled(1, 5_000));
         let options = CallOptions::new().timeout(Duration::from_millis(allowed));
-        let client = client.with(if rng.one_in(3) { options.fail_fast() } else { options });
+        let client = match of_session {
+            Some(_) => client.clone(),
+            None => client.with(if rng.one_in(3) { options.fail_fast() } else { options }),
+        };
         let writes = rng.one_in(2) && !ctx.options.only_reads(ctx.number);
         let (began, stalled) = (ctx.now(), ctx.stalled());
         let seen = match writes {
