@@ -8,7 +8,6 @@ mod fuzz;
 mod locks;
 mod metrics;
 mod readme;
-mod security;
 mod session;
 mod sim;
 mod stages;
