@@ -47,6 +47,7 @@ scripts! {
     moved_session_resends_refused_requests
     unresolvable_name_costs_one_attempt
     throttled_patient_request_is_resent
+    refused_watch_misleads_no_read
     refused_watch_takes_no_other_along
     withdrawn_watch_takes_no_other_along
     throttled_removal_of_watches_is_retried

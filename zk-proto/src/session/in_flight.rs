@@ -22,6 +22,8 @@ pub(crate) struct Sent<R, W> {
     pub(crate) at: Time,
     /// The offset in the connection's byte stream at which it begins.
     pub(super) start: u64,
+    /// Whether it went out without the watch that it could ask for.
+    pub(super) unwatched: bool,
 }
 
 /// Requests in the order of their submission, first the sent ones and then the waiting ones. Paused requests are kept
@@ -246,7 +248,7 @@ impl<R, W: Watcher> InFlight<R, W> {
             frame.drop_body();
             self.bytes = self.bytes.saturating_add(frame.len());
         }
-        self.sent.push_back(Sent { xid, slot, at: now, start });
+        self.sent.push_back(Sent { xid, slot, at: now, start, unwatched });
     }
 
     /// Takes the request that a reply answers: the oldest sent one, if the reply carries its xid.

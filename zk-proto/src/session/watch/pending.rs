@@ -9,7 +9,7 @@ use super::{
     subscribers::Watcher,
 };
 use crate::session::{
-    in_flight::InFlight,
+    in_flight::{InFlight, Sent},
     output::Outgoing,
     pending_request::{PendingRequest, Purpose},
 };
@@ -47,6 +47,15 @@ impl<R, W: Watcher> PendingRequest<R, W> {
         }
         unwatched
     }
+
+    /// Whether it changes the persistent watches that the server has on a path.
+    fn changes_watches_at(&self, path: &str) -> bool {
+        let removes = match self {
+            Self::Own { purpose: Purpose::Unwatch(removed), .. } => **removed == *path,
+            _ => false,
+        };
+        removes || self.asks().is_some_and(|(_, asked)| **asked == *path)
+    }
 }
 
 impl<R, W: Watcher> InFlight<R, W> {
@@ -66,6 +75,25 @@ impl<R, W: Watcher> InFlight<R, W> {
                 is_there && *watch.path == *path && gone(&watch.watcher)
             });
         }
+    }
+
+    /// Records once more what has been sent about a path, after the refusal of an earlier request for a watch on it. Returns
+    /// whether a read has been sent in the belief that there would be that watch: without one of its own, which it needs, or
+    /// with one that replaces another before 3.9.
+    pub(crate) fn note_sent_at(&self, path: &str, server_watches: &mut ServerWatches) -> bool {
+        let mut is_misled = false;
+        for Sent { slot, unwatched, .. } in &self.sent {
+            let watch = slot.pending().filter(|watch| *watch.path == *path);
+            if let Some(watch) = watch.filter(|watch| !watch.watcher.is_gone()) {
+                let carried = server_watches.at(path).carry(watch.by);
+                let replaces = carried && !server_watches.keeps_kinds_apart();
+                is_misled |= if *unwatched { !carried } else { replaces };
+            }
+            if slot.changes_watches_at(path) {
+                slot.note_watches(server_watches);
+            }
+        }
+        is_misled
     }
 
     /// Whether an unanswered request is to register a watcher on a path.

@@ -107,11 +107,9 @@ impl<R, W: Watcher> Session<R, W> {
         path: &Arc<str>,
         err: ErrorCode,
     ) -> Result<(), Broken> {
-        let modes = self.registry.modes_at(path);
-        self.server_watches.set(path, modes);
-        let leant_on = self.in_flight.has_pending_at(path);
-        if leant_on && !modes.carry(WatchBy::Data) {
-            // Later reads have been sent as if it were armed. On the next connection they ask for watches themselves.
+        self.server_watches.set(path, self.registry.modes_at(path));
+        if self.in_flight.note_sent_at(path, &mut self.server_watches) {
+            // Reads have been sent as if it were armed. On the next connection they ask for watches themselves.
             return Err(Broken::Link(LinkError::Unrestored(err)));
         }
         // For the sake of this request the watch of another was left alone.
