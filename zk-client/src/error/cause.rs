@@ -214,6 +214,9 @@ impl From<session::Cause> for Cause {
             session::Cause::ReplyTooLarge { len, len_max } => Self::ReplyTooLarge { len, len_max },
             session::Cause::CostsConnection(costly) => Self::CostsConnection(costly),
             session::Cause::Refused(ErrorCode::THROTTLED_OP) => Self::Throttled,
+            session::Cause::Refused(ErrorCode::SESSION_CLOSED_REQUIRE_AUTH) => {
+                Self::SessionEnded(SessionEnd::AuthFailed)
+            }
             session::Cause::Refused(code) if code.ends_session() => {
                 Self::SessionEnded(SessionEnd::Expired)
             }

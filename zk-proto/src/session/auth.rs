@@ -7,6 +7,7 @@ use super::{
     credential::Credential,
     disposition::Disposition,
     fault::{Broken, Cause, CloseReason},
+    in_flight::Sent,
     output::{Answer, Outcome},
     phase::Phase,
     state::Session,
@@ -79,13 +80,18 @@ impl<R, W: Watcher> Session<R, W> {
     }
 
     /// Handles a server's refusal to serve a client without credentials, which can answer anything.
-    /// If it answers the oldest request in flight, that has certainly not been carried out.
+    /// If it answers the oldest request in flight, that has certainly not been carried out over this connection.
     pub(super) fn unauthenticated(&mut self, header: ReplyHeader) -> Broken {
         let ReplyHeader { xid, zxid, err } = header;
-        let refused = self.in_flight.answered(xid).ok();
-        if let Some(token) = refused.and_then(|sent| sent.slot.into_token()) {
-            let answer = Answer { zxid, code: err, body: Bytes::new() };
-            self.reply(token, Outcome::Answered(answer));
+        if let Ok(Sent { slot, .. }) = self.in_flight.answered(xid) {
+            let outcome = if slot.is_open(err) {
+                Outcome::Unknown(Cause::Refused(err))
+            } else {
+                Outcome::Answered(Answer { zxid, code: err, body: Bytes::new() })
+            };
+            if let Some(token) = slot.into_token() {
+                self.reply(token, outcome);
+            }
         }
         Broken::Session(CloseReason::AuthFailed)
     }

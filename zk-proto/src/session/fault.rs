@@ -53,7 +53,7 @@ pub enum Cause {
     #[error("{0}")]
     CostsConnection(Box<Costly>),
     /// A write that was sent again over a later connection was refused there, for a reason that says nothing about the
-    /// first time: the server is busy or without a quorum, or has forgotten the session.
+    /// first time: the server is busy or without a quorum, has forgotten the session, or demands credentials.
     #[error("sent again, and refused: {0}")]
     Refused(ErrorCode),
 }

@@ -7,7 +7,7 @@ use super::{
     suspects::Suspicion,
     watch::{WatchBy, WatchIntent},
 };
-use crate::frame::RequestFrame;
+use crate::{code::ErrorCode, frame::RequestFrame};
 
 /// An entry in the order of requests.
 #[derive(Debug)]
@@ -124,6 +124,11 @@ impl<R, W> PendingRequest<R, W> {
     /// Whether it was sent over an earlier connection, so that it may have been carried out.
     pub(crate) const fn was_sent(&self) -> bool {
         matches!(self, Self::User { was_sent: true, .. })
+    }
+
+    /// Whether it may have been carried out although it is answered with this code: over an earlier connection.
+    pub(crate) const fn is_open(&self, err: ErrorCode) -> bool {
+        self.was_sent() && self.frame().op().writes() && err.is_about_the_server()
     }
 
     /// Whether it is to be resent if a server throttles it.

@@ -294,11 +294,10 @@ impl<R, W: Watcher> Session<R, W> {
                 return self.throttled(now, slot);
             }
         }
+        let is_open = slot.is_open(err);
         match slot {
-            PendingRequest::User { request, rare, was_sent, .. } => {
+            PendingRequest::User { request, rare, .. } => {
                 let watched = self.register(request.watch, err);
-                // It may have been carried out over the connection before.
-                let is_open = was_sent && request.frame.op().writes() && err.is_about_the_server();
                 self.reply(
                     request.token,
                     match is_open {
