@@ -36,6 +36,8 @@ pub(crate) struct GuaranteedDelete {
     since: Duration,
     /// The last pause after a refusal.
     pause: Duration,
+    /// Whether a delete may have been carried out.
+    in_doubt: bool,
 }
 
 /// Which node to delete.
@@ -72,7 +74,7 @@ impl GuaranteedDelete {
         done: Option<oneshot::Sender<Result<(), WriteError>>>,
     ) -> Self {
         let (since, pause) = (Duration::ZERO, Duration::ZERO);
-        Self { path, done, aim: DeleteTarget::Name, since, pause }
+        Self { path, done, aim: DeleteTarget::Name, since, pause, in_doubt: false }
     }
 
     /// Counts the time that it takes from here.
@@ -158,12 +160,15 @@ impl GuaranteedDelete {
             Outcome::NotSent(Lost::NotConnected | Lost::LinkLost(_)) => {
                 return DeleteStep::Now(self);
             }
-            Outcome::NotSent(cause) => Err(WriteError::not_sent(cause.into())),
-            Outcome::Unknown(cause @ Lost::SessionOver(_)) => {
+            Outcome::NotSent(cause) if !self.in_doubt => Err(WriteError::not_sent(cause.into())),
+            Outcome::NotSent(cause) | Outcome::Unknown(cause @ Lost::SessionOver(_)) => {
                 Err(WriteError::unknown(OpCode::DELETE, cause.into()))
             }
             // The reply was lost or unreadable. The next one may not be.
-            Outcome::Unknown(_) => return DeleteStep::Later(self),
+            Outcome::Unknown(_) => {
+                self.in_doubt |= matches!(aim, DeleteTarget::Name | DeleteTarget::Seen(..));
+                return DeleteStep::Later(self);
+            }
         };
         count((OpCode::DELETE, self.since), Ending::of_write(&result));
         // The caller may have gone.
@@ -199,7 +204,7 @@ mod tests {
     use zk_proto::{
         Stat,
         jute::Encode as _,
-        session::{Answer, LinkError},
+        session::{Answer, CloseReason, LinkError},
     };
 
     use super::*;
@@ -252,6 +257,24 @@ mod tests {
                 };
                 assert_eq!(asked, (op, patience), "step {number}");
             }
+        }
+    }
+
+    /// What may have been done is in doubt, whatever becomes of the requests that look for it.
+    #[test]
+    fn lost_delete_is_in_doubt_at_the_end_of_the_session() {
+        let lost = || Outcome::Unknown(Lost::LinkLost(LinkError::Closed));
+        let over = || Outcome::NotSent(Lost::SessionOver(CloseReason::Expired));
+        for (first, in_doubt) in [(lost(), true), (Outcome::NotSent(Lost::NotConnected), false)] {
+            let (done, mut told) = oneshot::channel();
+            let sweep = GuaranteedDelete::new("/node".into(), Some(done)).only(CZXID);
+            let (_, _, sweep) = ask(sweep, exists());
+            let (op, _, sweep) = ask(sweep, first);
+            assert_eq!(op, OpCode::DELETE);
+            let last = sweep.request().token.heard(over(), &Unconfirmed::default(), |_, _| {});
+            assert!(matches!(last, DeleteStep::Concluded(_)));
+            let error = told.try_recv().unwrap().unwrap_err();
+            assert_eq!(matches!(error, WriteError::InDoubt { .. }), in_doubt, "{error}");
         }
     }
 }
