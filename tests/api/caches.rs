@@ -5,11 +5,12 @@ use std::{
     time::Duration,
 };
 
+use bytes::BufMut as _;
 use zk_client::{
-    Cache, CacheEvent, CacheState, CachedNode, Client, CreateMode, ReadError, Rejection,
-    SessionEnd, Zxid,
+    Cache, CacheEvent, CacheState, CachedNode, Client, CreateMode, ErrorCode, OpCode, ReadError,
+    Rejection, SessionEnd, Zxid,
 };
-use zk_testkit::proxy::Match;
+use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::{
     feature::Feature,
     patience::{LIMIT, within},
@@ -17,6 +18,9 @@ use zk_tests::{
 };
 
 use crate::api::{Place, behind_proxy, client, on_each_release};
+
+/// Bytes of a reply in front of its error code.
+const LEN_BEFORE_ERROR: usize = 12;
 
 /// What tells one state of a node from another, by path.
 pub(crate) type Nodes = BTreeMap<String, (Vec<u8>, Zxid, Zxid)>;
@@ -235,4 +239,30 @@ async fn unreadable_node_is_absent_and_reported(server: &Place) {
     }
     owner.create("/c/closed", b"open now").await.unwrap();
     converged(&cache, &zk, "/c", 9).await;
+}
+
+/// The first thing that it reads then is answered without a watch, and proves nothing.
+#[tokio::test]
+async fn cache_that_moves_to_an_older_server_is_behind() {
+    let server = TestServer::start().await.unwrap();
+    let other = Client::connect(&server.connect_string()).await.unwrap();
+    other.create("/c/x", b"old").parents().await.unwrap();
+    let zk = Client::connect(&server.connect_string()).await.unwrap();
+    let cache = Cache::subtree(&zk, "/c").start().unwrap();
+    within(cache.ready()).await.unwrap();
+    let read = server.on(Match::reply(OpCode::GET_DATA).once()).hold();
+    other.set("/c/x", b"new").await.unwrap();
+    within(read.fired()).await;
+    // A server before 3.6 does not know how persistent watches are armed again.
+    let unknown = server.on(Match::reply(OpCode::SET_WATCHES2)).rewrite(|reply| {
+        reply.truncate(LEN_BEFORE_ERROR);
+        reply.put_i32(ErrorCode::UNIMPLEMENTED.0);
+    });
+    let listing = server.on(Match::reply(OpCode::GET_CHILDREN2).once()).hold();
+    server.drop_connections();
+    within(listing.fired()).await;
+    assert_eq!(unknown.times_fired(), 1);
+    assert_eq!(cache.state(), CacheState::Behind, "the children are not watched yet");
+    listing.release();
+    converged(&cache, &other, "/c", 1).await;
 }

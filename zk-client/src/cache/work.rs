@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     carry::{published::SessionState, session::Session},
-    error::{ReadError, SessionEnd},
+    error::ReadError,
     request::client::Client,
     watch::{Queued, Resync, WatchEnd},
 };
@@ -116,6 +116,7 @@ impl<'a> Work<'a> {
                 self.hear().await?;
             }
             self.take_news(&mut source);
+            self.outlive(&mut source)?;
             if !self.dirty.is_empty() {
                 continue;
             }
@@ -162,16 +163,23 @@ impl<'a> Work<'a> {
         .await;
         match waited {
             Some(Some(news)) => self.note(news, source),
-            Some(None) => match source.end() {
-                // The session has moved to an older server.
-                Some(WatchEnd::Unsupported) => {
-                    *source = Source::singles(&self.client);
-                    self.load_all();
-                }
-                end => return Err(end.unwrap_or(WatchEnd::Session(SessionEnd::Closed)).into()),
-            },
+            Some(None) => self.outlive(source)?,
             // The state of the connection has changed.
             None => {}
+        }
+        Ok(())
+    }
+
+    /// Goes on without a watch that has ended, if the session has moved to an older server: with those of single nodes.
+    fn outlive(&mut self, source: &mut Source) -> Result<(), Stop> {
+        match source.end() {
+            None => {}
+            Some(WatchEnd::Unsupported) => {
+                self.of.is_behind();
+                *source = Source::singles(&self.client);
+                self.load_all();
+            }
+            Some(end) => return Err(end.into()),
         }
         Ok(())
     }
