@@ -7,9 +7,11 @@ use std::{
 };
 
 use serde_json::Value;
-use zk_client::{ErrorCode, OpCode, metrics::Kind};
+use zk_client::{ConnectOptions, ErrorCode, OpCode, metrics::Kind};
+use zk_locks::Lock;
+use zk_testkit::TestServer;
 
-use super::all;
+use super::{all, recorder::Recording};
 
 /// What a Prometheus adds to every metric.
 const OF_PROMETHEUS: [&str; 2] = ["job", "instance"];
@@ -164,6 +166,51 @@ fn every_alert_is_tested_and_has_a_runbook() {
         let mut headings = page.lines().filter_map(|line| line.strip_prefix("## "));
         assert!(headings.any(|heading| anchor(heading) == section), "{name}: {section}");
     }
+}
+
+/// Whether a value is one that an alert asks for: words, and beginnings of words.
+fn is_asked_for(pattern: &str, value: &str) -> bool {
+    let mut words = pattern.split('|');
+    words.any(|word| word.strip_suffix(".*").map_or(word == value, |it| value.starts_with(it)))
+}
+
+/// Prometheus does not see the first increase of a counter that appears with it, and it may be the only one.
+#[tokio::test(flavor = "current_thread")]
+async fn counters_whose_first_increase_alerts_begin_at_zero() {
+    let recording = Recording::default();
+    let _installed = metrics::set_default_local_recorder(&recording);
+    let server = TestServer::start().await.unwrap();
+    let options = ConnectOptions::new(&server.connect_string()).unwrap();
+    let zk = options.connect().await.unwrap();
+    let _lock = Lock::builder(&zk, "/lock").metrics_name("tested").build();
+    let registered = recording.series();
+    let rules = text("monitoring/alerts.yml");
+    let first = |rule: &&str| rule.contains("increase(") && rule.contains("m])) > 0");
+    let alerts = alerts(&rules);
+    let mut asked = 0;
+    for Selector { metric, matchers } in alerts.into_values().filter(first).flat_map(selectors) {
+        let of_metric = || registered.iter().filter(|(name, ..)| name == metric);
+        assert!(of_metric().next().is_some(), "{metric}");
+        for (label, pattern) in matchers {
+            let has = |value: &str| {
+                let is_it = |(k, v): &(String, String)| k == label && v == value;
+                of_metric().any(|(_, _, labels, _)| labels.iter().any(is_it))
+            };
+            // Those of sessions are no callers' requests.
+            let own = [OpCode::CREATE_SESSION, OpCode::SET_WATCHES, OpCode::SET_WATCHES2];
+            let callers = OpCode::KNOWN.iter().filter(|op| !own.contains(op));
+            let known: Vec<_> = match label {
+                "operation" => callers.filter_map(|op| op.name()).collect(),
+                "code" => ErrorCode::KNOWN.iter().filter_map(|code| code.name()).collect(),
+                _ => pattern.split('|').collect(),
+            };
+            for value in known.into_iter().filter(|value| is_asked_for(pattern, value)) {
+                assert!(has(value), "{metric} has no {label} {value} from the start");
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked > 10, "the alerts are not where this test looks: {asked}");
 }
 
 #[test]

@@ -54,6 +54,23 @@ const ENDS: [(SessionEnd, &str); 3] = [
     (SessionEnd::Closed, "closed"),
 ];
 
+/// What may be in doubt.
+const WRITES: [OpCode; 9] = [
+    OpCode::CREATE,
+    OpCode::CREATE2,
+    OpCode::CREATE_CONTAINER,
+    OpCode::CREATE_TTL,
+    OpCode::DELETE,
+    OpCode::SET_DATA,
+    OpCode::SET_ACL,
+    OpCode::MULTI,
+    OpCode::RECONFIG,
+];
+
+/// The codes of refusals by which identities or permissions are not what they should be.
+const DENIALS: [ErrorCode; 3] =
+    [ErrorCode::NO_AUTH, ErrorCode::INVALID_ACL, ErrorCode::AUTH_FAILED];
+
 /// What is counted of an operation.
 struct Operation {
     ok: Counter,
@@ -64,10 +81,18 @@ struct Operation {
 }
 
 impl SessionMetrics {
-    /// All that can be registered beforehand is: Prometheus does not see the first increase of a counter that appears
-    /// with it.
+    /// What can be registered beforehand is, if it is rare and alerts are made of it: Prometheus does not see the first
+    /// increase of a counter that appears with it.
     pub(crate) fn new(client: SharedString) -> Self {
         list::LIST.iter().for_each(Metric::describe);
+        for op in WRITES {
+            let name = SharedString::const_str(op.name().unwrap_or_default());
+            drop(list::REQUESTS.count([&client, &name, &"unknown".into()]));
+        }
+        for code in DENIALS {
+            let name = SharedString::const_str(code.name().unwrap_or_default());
+            drop(list::REJECTIONS.count([&client, &name]));
+        }
         let metrics = Self {
             states: STATES.map(|state| Level::of(list::SESSIONS.level([&client, &state.into()]))),
             ended: ENDS.map(|(_, reason)| list::SESSIONS_ENDED.count([&client, &reason.into()])),
