@@ -49,6 +49,9 @@ pub struct Proxy {
 /// dial it, to close their sessions, and are not to come upon the proxy of another test.
 const PORT_KEPT: Duration = Duration::from_secs(10);
 
+/// Pause before the next client is accepted, if one could not be.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(10);
+
 impl Proxy {
     /// Starts a proxy on any free loopback port.
     ///
@@ -258,7 +261,7 @@ async fn accept(port: Arc<HeldPort>, listener: TcpListener, shared: Arc<Shared>)
         adjust_door(&port, &mut listener, &mut orders, &shared);
         tokio::select! {
             _ = orders.changed() => {}
-            Some(client) = next_client(listener.as_ref()) => {
+            client = next_client(listener.as_ref()) => {
                 let (number, target) = {
                     let mut state = shared.state();
                     (state.accept(), state.target)
@@ -297,10 +300,13 @@ fn listen(port: &HeldPort) -> io::Result<TcpListener> {
     TcpListener::from_std(port.listen()?)
 }
 
-async fn next_client(listener: Option<&TcpListener>) -> Option<TcpStream> {
-    match listener {
-        // A client that is gone before it was accepted is none of our business.
-        Some(listener) => listener.accept().await.ok().map(|(client, _)| client),
-        None => std::future::pending().await,
+async fn next_client(listener: Option<&TcpListener>) -> TcpStream {
+    let Some(listener) = listener else { return std::future::pending().await };
+    loop {
+        match listener.accept().await {
+            Ok((client, _)) => return client,
+            // It has gone already, or there is no file for it: one may be closed, and others may fare better.
+            Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
+        }
     }
 }

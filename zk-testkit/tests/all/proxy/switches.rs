@@ -166,3 +166,44 @@ async fn a_slow_connection_ends_with_its_reset() {
     proxy.reset_all();
     assert_eq!(client.end().await, ErrorKind::ConnectionReset);
 }
+
+/// In a process of its own, which may have few files.
+#[cfg(unix)]
+#[test]
+fn clients_are_accepted_once_there_are_files_again() {
+    const NAME: &str = "proxy::switches::clients_are_accepted_once_there_are_files_again";
+    if std::env::var_os("FEW_FILES").is_none() {
+        let tests = std::env::current_exe().expect("the tests");
+        let mut few = std::process::Command::new("sh");
+        few.args(["-c", "ulimit -n 64 && exec \"$0\" --exact \"$1\""]).arg(tests).arg(NAME);
+        let ended = few.env("FEW_FILES", "yes").output().expect("a shell");
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert!(ended.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let peer = EchoPeer::start().await;
+        let proxy = Proxy::start(peer.addr()).await.expect("a proxy");
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        let files: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+        let _client = socket.connect(proxy.addr()).await.expect("the kernel takes it");
+        // Long enough for the proxy to find that it has no file for this client.
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(proxy.accepted(), 0);
+        drop(files);
+        peer_is_dialed(&proxy).await;
+    });
+}
+
+#[cfg(unix)]
+async fn peer_is_dialed(proxy: &Proxy) {
+    within_limit(async {
+        while proxy.accepted() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+}
