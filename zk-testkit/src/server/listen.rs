@@ -9,7 +9,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -18,7 +18,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Notify, mpsc, watch},
     task::JoinSet,
-    time::Instant,
+    time::{Instant, timeout},
 };
 use zk_proto::Time;
 
@@ -31,6 +31,10 @@ use super::{
 /// Unsent bytes from which a connection is not read any more, as servers stop reading from clients
 /// that do not listen.
 const UNSENT_MAX: usize = 1 << 20;
+
+/// How long a client whose connection is being closed has for reading what was said before. One that reads nothing any more
+/// would keep the connection for good.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// An ensemble that listens. Dropping it closes everything at once.
 #[derive(Debug)]
@@ -320,8 +324,11 @@ async fn carry(core: Arc<Core>, stream: impl AsyncRead + AsyncWrite, conn: Conn,
                 Some(bytes) => outbound.extend_from_slice(&bytes),
                 None => {
                     // Closed by the ensemble: what was said before still goes out.
-                    let _ = writer.write_all(&outbound).await;
-                    let _ = writer.shutdown().await;
+                    let _ = timeout(LAST_WORDS, async {
+                        let _ = writer.write_all(&outbound).await;
+                        writer.shutdown().await
+                    })
+                    .await;
                     return;
                 }
             },
@@ -347,4 +354,28 @@ async fn carry(core: Arc<Core>, stream: impl AsyncRead + AsyncWrite, conn: Conn,
     core.unpaused().await;
     core.with(|ensemble, now| ensemble.hung_up(now, conn));
     core.state().clients.remove(&conn);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn client_that_reads_nothing_is_closed_to() {
+        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let listening = Listening::start(Config::default(), &[addr]).await.unwrap();
+        let core = listening.core.clone();
+        let accept = |ensemble: &mut Ensemble, now| ensemble.accept(now, Member(0), addr.ip());
+        let conn = core.with(accept).unwrap();
+        let (sender, channel) = mpsc::unbounded_channel();
+        let bytes = Bytes::from_static(b"more than is taken");
+        sender.send(Said { due: None, bytes }).unwrap();
+        drop(sender);
+        let (_client, stream) = tokio::io::duplex(1);
+        let carried = carry(core, stream, conn, Says { channel, held: None });
+        let limit = Duration::from_secs(60);
+        timeout(limit, carried).await.unwrap();
+    }
 }
