@@ -38,7 +38,7 @@ pub struct Config {
     pub x509: bool,
     /// Whether only clients with a SASL identity are served (`enforce.auth.schemes=sasl`).
     pub enforce_sasl: bool,
-    /// How often containers and nodes with a time to live are looked at.
+    /// How often containers and nodes with a time to live are looked at: at most each millisecond.
     pub container_check_interval: Duration,
     /// How long a new leader takes to be found.
     pub election: Duration,

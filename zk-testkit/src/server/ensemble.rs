@@ -88,7 +88,10 @@ pub struct Ensemble {
 impl Ensemble {
     /// An ensemble whose members are up and have found a leader: the last one.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(mut config: Config) -> Self {
+        // Time would stand still otherwise.
+        let interval = &mut config.container_check_interval;
+        *interval = (*interval).max(Duration::from_millis(1));
         let count = config.members.max(1);
         let membership = Membership::new(&config.servers, count);
         let standalone = count == 1 && config.servers.is_empty();

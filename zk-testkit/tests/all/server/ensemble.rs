@@ -7,9 +7,10 @@ use tokio::{
     net::TcpStream,
 };
 use zk_client::{Client, ConnectOptions, SessionState};
+use zk_proto::Time;
 use zk_testkit::{
     TestServer,
-    server::{Config, Member},
+    server::{Config, Ensemble, Member},
 };
 
 use super::ephemeral;
@@ -121,4 +122,19 @@ async fn a_member_tells_of_its_own_watches() {
         let told = format!("zk_watch_count\t{watches}\n");
         assert!(answer.contains(&told), "member {member}: {answer}");
     }
+}
+
+/// Nothing would ever happen otherwise.
+#[test]
+fn time_goes_on_however_often_containers_are_looked_at() {
+    let mut config = Config::default();
+    config.container_check_interval = Duration::ZERO;
+    let mut ensemble = Ensemble::new(config);
+    let mut now = Time::ZERO;
+    for _ in 0..2_000 {
+        now = ensemble.deadline().unwrap();
+        ensemble.elapsed(now);
+        while ensemble.poll().is_some() {}
+    }
+    assert!(now.since(Time::ZERO) >= Duration::from_secs(1), "{now}");
 }
