@@ -10,9 +10,15 @@ use zk_proto::SessionId;
 use super::{Conn, Ensemble, Member, connection::Connection, member::Service, quirks};
 use crate::release::Release;
 
+/// All that servers know, most of which is answered by a refusal.
+const KNOWN: [&[u8; 4]; 18] = [
+    b"conf", b"cons", b"crst", b"dirs", b"dump", b"envi", b"gtmk", b"hash", b"isro", b"mntr",
+    b"ruok", b"srst", b"srvr", b"stat", b"stmk", b"wchc", b"wchp", b"wchs",
+];
+
 /// Whether the first bytes of a connection are such a question, and not the length of a frame.
 pub(super) fn is_word(first: [u8; 4]) -> bool {
-    first.iter().all(u8::is_ascii_lowercase)
+    KNOWN.contains(&&first)
 }
 
 pub(super) fn answer(ensemble: &Ensemble, conn: Conn, word: [u8; 4]) -> String {

@@ -10,6 +10,8 @@ mod releases;
 use zk_client::{Client, ConnectError, ConnectOptions, CreateMode, SessionEnd};
 use zk_testkit::TestServer;
 
+use crate::support::RawClient;
+
 /// A client with a session of its own.
 async fn client(server: &TestServer) -> Client {
     Client::connect(&server.connect_string()).await.unwrap()
@@ -31,4 +33,17 @@ async fn session_is_unknown_to_another_server() {
     let refused = moved.connect().await.map(drop);
     assert_eq!(refused, Err(ConnectError::SessionEnded(SessionEnd::Expired)));
     other.close().await.unwrap();
+}
+
+/// As on real servers: what is no word that they know is the length of a frame, which is too long.
+#[tokio::test]
+async fn word_that_no_server_knows_is_not_answered() {
+    let server = TestServer::start().await.unwrap();
+    for (word, is_known) in [(b"ruok", true), (b"dump", true), (b"nope", false)] {
+        let mut client = RawClient::dial(server.proxy().addr()).await.unwrap();
+        client.send(word).await;
+        let answer = client.read_to_end().await;
+        let answer = String::from_utf8_lossy(&answer);
+        assert_eq!(!answer.is_empty(), is_known, "{answer}");
+    }
 }
