@@ -13,7 +13,7 @@ const LETTERS: [(char, Perms); 5] = [
     ('a', Perms::ADMIN),
 ];
 
-/// An entry on the command line, or in a file.
+/// An entry on the command line, or in a file. Servers keep entries that permit nothing, and so do files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry(pub(crate) Acl);
 
@@ -24,7 +24,7 @@ impl FromStr for Entry {
         let wrong = || format!("{text:?} is not SCHEME:ID:PERMISSIONS, such as world:anyone:r");
         let (id, letters) = text.rsplit_once(':').ok_or_else(wrong)?;
         let (scheme, id) = id.split_once(':').ok_or_else(wrong)?;
-        if scheme.is_empty() || letters.is_empty() {
+        if scheme.is_empty() {
             return Err(wrong());
         }
         let mut perms = Perms(0);
@@ -42,9 +42,14 @@ impl FromStr for Entry {
 /// An entry that a person has typed.
 ///
 /// # Errors
-/// That it is none, or one that nobody can be meant by.
+/// That it is none, or one that nobody can be meant by, or that permits nothing.
 pub(crate) fn typed(text: &str) -> Result<Entry, String> {
     let entry: Entry = text.parse()?;
+    if entry.0.perms == Perms::NONE {
+        return Err(format!(
+            "{text:?} permits nothing: c(reate), d(elete), r(ead), w(rite), a(dmin)"
+        ));
+    }
     let Id { scheme, id } = &entry.0.id;
     let has_hash = id.lossy().split_once(':').is_some_and(|(_, hash)| is_hash(hash));
     if scheme.lossy() == "digest" && !has_hash {
@@ -90,6 +95,7 @@ mod tests {
             "digest:ann:qJ7HQqzpyLxCuC/lYhQGu1yzMK0=:cdrwa",
             "auth::cdrwa",
             "ip:::1:r",
+            "world:anyone:",
         ] {
             assert_eq!(text(&entry.parse::<Entry>().unwrap().0), entry);
         }
@@ -107,8 +113,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for entry in ["", "r", "world:r", ":x:r", "world:anyone:", "world:anyone:x"] {
+        for entry in ["", "r", "world:r", ":x:r", "world:anyone:x"] {
             assert!(entry.parse::<Entry>().is_err(), "{entry:?}");
         }
+        assert!(typed("world:anyone:").unwrap_err().contains("permits nothing"));
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use rustix::process::Signal;
 use serde_json::json;
-use zk_client::{CreateMode, ErrorCode, OpCode, Xid};
+use zk_client::{CreateMode, ErrorCode, Id, OpCode, Perms, Xid};
 use zk_testkit::{
     TestServer,
     proxy::{Match, Proxy},
@@ -125,6 +125,29 @@ async fn exported_tree_is_imported_elsewhere() {
     let over = world.run(["import", "--overwrite", "/x/y", path]).await;
     assert_eq!((over.code, &*over.stderr), (Some(0), "zk: 0 nodes created, 3 written\n"));
     assert_eq!(world.run(["get", "/x/y/b/c"]).await.ok(), "text");
+}
+
+/// Servers keep entries that permit nothing.
+#[tokio::test]
+async fn entry_without_permissions_is_imported_as_exported() {
+    let world = World::new().await;
+    world.client.create("/a", b"").await.unwrap();
+    let here = Id::address([127, 0, 0, 1].into());
+    let list = [Id::anyone().may(Perms::NONE), here.may(Perms::ALL)];
+    world.client.set_acl("/a", &list.into_iter().collect()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tree.jsonl");
+    let path = file.to_str().unwrap();
+    for run in [["export", "--acl", "/a", path].as_slice(), &["import", "/b", path]] {
+        let ended = world.run(run.iter().copied()).await;
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    for path in ["/a", "/b"] {
+        let entries = "world:anyone:\nip:127.0.0.1:cdrwa\n";
+        assert_eq!(world.run(["acl", path]).await.ok(), entries, "{path}");
+    }
+    // A person who types that has forgotten something.
+    assert_eq!(world.run(["acl", "/a", "world:anyone:"]).await.code, Some(2));
 }
 
 #[tokio::test]
