@@ -65,9 +65,9 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, Failure> {
             _ = terminate.recv() => return Ok(Exit::Done),
             order = order => match order {
                 Some(order) => {
-                    let answer = match order.trim().split_once(' ') {
-                        Some(("add", server)) => add(&mut listening, args.listen, server).await,
-                        _ => obey(&listening, &order),
+                    let answer = match words(&order) {
+                        ("add", server) => add(&mut listening, args.listen, server).await,
+                        (verb, object) => obey(&listening, verb, object),
                     };
                     render::bytes(answer.as_bytes())?;
                 }
@@ -105,10 +105,15 @@ async fn add(listening: &mut Listening, listen: IpAddr, server: &str) -> String 
     }
 }
 
-/// Does what a line of standard input says, and says so.
-fn obey(listening: &Listening, order: &str) -> String {
+/// What is to be done, and to what.
+fn words(order: &str) -> (&str, &str) {
     let order = order.trim();
     let (verb, object) = order.split_once(' ').unwrap_or((order, ""));
+    (verb, object.trim_start())
+}
+
+/// Does what a line of standard input says, and says so.
+fn obey(listening: &Listening, verb: &str, object: &str) -> String {
     let member = || {
         let member = object.parse().ok().filter(|member| *member < listening.addrs().len());
         member.map(Member).ok_or_else(|| format!("{object:?} is no member"))

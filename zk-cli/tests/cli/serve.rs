@@ -173,6 +173,7 @@ async fn servers_are_added_by_stdin() {
         ("add 4 0", "ok"),
         ("add 4 0", "refused: no leader, or there is one of that number already"),
         ("add four", "refused: \"four\" is no number and port"),
+        ("add", "refused: \"\" is no number and port"),
         ("stop 3", "ok"),
     ] {
         serve.tell(order).await;
