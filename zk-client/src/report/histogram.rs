@@ -74,8 +74,8 @@ impl Histogram {
         (&self.counts[bucket.min(BUCKETS - 1)], micros)
     }
 
-    /// Returns the number of durations up to each limit: what metrics libraries call buckets. The last one has no
-    /// limit.
+    /// Returns each limit with the number of durations up to it that are beyond the one before: buckets, which Prometheus
+    /// wants added up. The last one has no limit.
     pub fn buckets(&self) -> impl Iterator<Item = (Option<Duration>, u64)> + '_ {
         self.counts.iter().enumerate().map(|(bucket, count)| {
             let limit = (bucket < BUCKETS - 1).then(|| Duration::from_micros((1 << bucket) - 1));
