@@ -26,7 +26,11 @@ mod list;
 #[path = "../../zk-testkit/examples/expiry.rs"]
 mod expiry;
 
-use zk_testkit::real::{Server, Wanted};
+use zk_client::{Client, Id, Perms};
+use zk_testkit::{
+    TestServer,
+    real::{Server, Wanted},
+};
 
 #[tokio::test]
 async fn the_quick_start_runs() {
@@ -47,6 +51,19 @@ async fn smallest_driver_lists_root_and_ends() {
     let names =
         tokio::task::spawn_blocking(move || list::run(&servers).map_err(|it| it.to_string()));
     assert_eq!(names.await.unwrap().unwrap(), ["zookeeper"]);
+}
+
+#[tokio::test]
+async fn smallest_driver_says_why_there_is_no_list() {
+    let server = TestServer::start().await.unwrap();
+    let servers = server.connect_string();
+    let zk = Client::connect(&servers).await.unwrap();
+    let nobody_lists = [Id::anyone().may(Perms::WRITE)].into_iter().collect();
+    zk.set_acl("/", &nobody_lists).await.unwrap();
+    let names =
+        tokio::task::spawn_blocking(move || list::run(&servers).map_err(|it| it.to_string()));
+    let why = names.await.unwrap().unwrap_err();
+    assert!(why.contains("NoAuth"), "{why}");
 }
 
 #[tokio::test]

@@ -55,9 +55,16 @@ pub fn run(server: &str) -> Result<Vec<String>, Box<dyn Error>> {
                 }
                 Output::HangUp => link = None,
                 Output::Reply { token: Asked::ToList, outcome: Outcome::Answered(answer) } => {
+                    if !answer.code.is_ok() {
+                        return Err(answer.code.to_string().into());
+                    }
                     let GetChildrenResponse { children } = decode_exact(&answer.body)?;
                     names = children.strs().map(Into::into).collect();
                     session.close(now(), Asked::ToClose);
+                }
+                // Never sent, or without an answer that can be read.
+                Output::Reply { token: Asked::ToList, outcome } => {
+                    return Err(format!("{outcome:?}").into());
                 }
                 Output::State(State::Over(CloseReason::Closed)) => return Ok(names),
                 Output::State(State::Over(why)) => return Err(why.to_string().into()),
