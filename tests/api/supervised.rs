@@ -361,6 +361,37 @@ fn short_sessions_do_not_start_pauses_over() {
     });
 }
 
+/// However long the service went on without it.
+#[test]
+fn grace_does_not_start_pauses_over() {
+    paused::runtime().block_on(async {
+        let network = Network::new(Config::default());
+        let failed = Arc::new(Mutex::new(Instant::now()));
+        let (last, mut pauses) = (failed.clone(), Vec::new());
+        let ended = Supervise::<()>::new(network.options("service", "", 1))
+            .pause(Duration::from_millis(100))
+            .pause_max(Duration::from_secs(1))
+            .grace(Duration::from_secs(5))
+            .stop_if(move |_| {
+                *failed.lock().unwrap() = Instant::now();
+                false
+            })
+            .run(|zk| {
+                pauses.push(last.lock().unwrap().elapsed());
+                network.expire(zk.session().id());
+                let is_enough = pauses.len() > 4;
+                async move {
+                    match is_enough {
+                        true => Ok(()),
+                        false => std::future::pending().await,
+                    }
+                }
+            });
+        assert_eq!(within(ended).await, Ok(()));
+        assert!(pauses[4] > Duration::from_millis(400), "{pauses:?}");
+    });
+}
+
 /// There is no server.
 struct Nowhere;
 

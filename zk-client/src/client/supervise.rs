@@ -291,10 +291,8 @@ impl<E> Supervise<E> {
         loop {
             let (interruption, lasted) = match self.connect(failures).await {
                 Ok(client) => {
-                    let began = Instant::now();
                     keep(Some(client.clone()));
-                    let ended = round(&client, service(client.clone()), self.grace).await;
-                    let lasted = began.elapsed();
+                    let (ended, lasted) = round(&client, service(client.clone()), self.grace).await;
                     progress.is_done.store(ended.is_ok(), Ordering::Relaxed);
                     close(&client).await;
                     keep(None);
@@ -375,25 +373,32 @@ impl<E> Interruption<E> {
     }
 }
 
-/// Runs the service until it is done, or is dropped because its session has ended.
-async fn round<F, T, E>(client: &Client, service: F, grace: Duration) -> Result<T, Interruption<E>>
+/// Runs the service until it is done, or is dropped because its session has ended. Returns how long it had its session, too.
+async fn round<F, T, E>(
+    client: &Client,
+    service: F,
+    grace: Duration,
+) -> (Result<T, Interruption<E>>, Duration)
 where
     F: Future<Output = Result<T, E>>,
 {
-    let session = client.session();
+    let (session, began) = (client.session(), Instant::now());
     let mut service = pin!(service);
-    let (returned, end) = match unless(session.ended(), service.as_mut()).await {
+    let first = unless(session.ended(), service.as_mut()).await;
+    let lasted = began.elapsed();
+    let (returned, end) = match first {
         Ok(returned) => (Some(returned), session.end()),
         Err(end) if grace.is_zero() => (None, Some(end)),
         Err(end) => (timeout(grace, service).await.ok(), Some(end)),
     };
-    match (returned, end) {
+    let ended = match (returned, end) {
         (Some(Ok(done)), _) => Ok(done),
         (_, Some(end)) => Err(Interruption::SessionEnded(end)),
         (Some(Err(error)), None) => Err(Interruption::Failed(error)),
         // Neither result exists only if the session has ended.
         (None, None) => Err(Interruption::SessionEnded(SessionEnd::Closed)),
-    }
+    };
+    (ended, lasted)
 }
 
 /// Runs `work` until it or `end` completes. Each step polls `end` first.
