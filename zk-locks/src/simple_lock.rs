@@ -93,16 +93,10 @@ impl SimpleLock {
                 Err(error) => return Err(error.into()),
             };
             let pause = settings.recheck.unwrap_or(Duration::MAX);
-            let is_of_us = owner == client.session().id();
-            let event = tokio::select! {
-                biased;
-                event = timeout(pause, changed) => event,
-                // It would stay as long as the session.
-                orphan = self.wait_queue.orphan_of(vec![path.clone()]), if is_of_us => {
-                    return Err(orphan);
-                }
-            };
-            let Ok(event) = event else { return Ok(()) };
+            let of_us = (owner == client.session().id()).then(|| path.clone());
+            let changed = timeout(pause, changed);
+            let changed = self.wait_queue.unless_orphaned(of_us.into_iter().collect(), changed);
+            let Ok(event) = changed.await? else { return Ok(()) };
             // Other events: the node was written or, after a reconnect, is another holder's.
             if event.map_err(AcquireError::SessionEnded)?.kind == EventType::NODE_DELETED {
                 return Ok(());

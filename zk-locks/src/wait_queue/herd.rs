@@ -33,12 +33,7 @@ impl WaitQueue {
             let nearest = nearest.collect();
             let pause =
                 self.settings.recheck.map_or(Duration::MAX, |pause| jitter(&position.node, pause));
-            let changed = tokio::select! {
-                biased;
-                changed = timeout(pause, changed) => changed,
-                orphan = self.orphan_of(nearest) => return Err(orphan),
-            };
-            if let Ok(event) = changed {
+            if let Ok(event) = self.unless_orphaned(nearest, timeout(pause, changed)).await? {
                 event.map_err(AcquireError::SessionEnded)?;
             }
         }

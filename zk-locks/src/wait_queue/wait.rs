@@ -70,19 +70,25 @@ impl WaitQueue {
     async fn heard(&self, position: &mut Position) -> Result<Wake, AcquireError> {
         let session = self.client.session().id();
         let of_us = position.watched.iter().filter(|watched| watched.owner == session);
-        let of_us: Vec<_> = of_us.map(|watched| join(&self.path, &watched.name)).collect();
-        if of_us.is_empty() {
-            return position.heard().await;
-        }
+        let of_us = of_us.map(|watched| join(&self.path, &watched.name)).collect();
+        self.unless_orphaned(of_us, position.heard()).await?
+    }
+
+    /// Waits for something behind these nodes. Ends with an error if servers refuse to delete one that is of our session and
+    /// has no owner any more: it stays as long as the session.
+    pub(crate) async fn unless_orphaned<T>(
+        &self,
+        paths: Vec<String>,
+        wait: impl Future<Output = T>,
+    ) -> Result<T, AcquireError> {
         tokio::select! {
             biased;
-            wake = position.heard() => wake,
-            orphan = self.orphan_of(of_us) => Err(orphan),
+            done = wait => Ok(done),
+            orphan = self.orphan_of(paths) => Err(orphan),
         }
     }
 
-    /// Waits until servers refuse to delete one of these nodes, if it is of our session and has no owner any more.
-    pub(crate) async fn orphan_of(&self, paths: Vec<String>) -> AcquireError {
+    async fn orphan_of(&self, paths: Vec<String>) -> AcquireError {
         together::first(paths.iter().map(async |path| {
             let rejection = self.client.orphaned(path).await;
             AcquireError::Orphan { path: path.clone(), rejection }
