@@ -60,9 +60,17 @@ pub(crate) async fn try_join(
     wait_queue: &WaitQueue,
     role: Role,
 ) -> Result<Option<Position>, AcquireError> {
-    if wait_queue.is_busy(role).await? {
-        return Ok(None);
+    match wait_queue.is_busy(role).await? {
+        true => Ok(None),
+        false => join_at_head(wait_queue, role).await,
     }
+}
+
+/// The same of a queue that was not busy a moment ago.
+pub(crate) async fn join_at_head(
+    wait_queue: &WaitQueue,
+    role: Role,
+) -> Result<Option<Position>, AcquireError> {
     let mut position = wait_queue.join(role, Pace::AtOnce).await?;
     Ok(wait_queue.is_first(&mut position).await?.then_some(position))
 }

@@ -7,12 +7,8 @@ use zk_client::Client;
 
 use super::{CohortGuard, ask::Asked, attempt::Attempt, local::Shared};
 use crate::{
-    builder::Builder,
-    error::AcquireError,
-    guard::Guard,
-    layout::Role,
-    queue::Queue,
-    wait_queue::{Pace, Waited},
+    builder::Builder, error::AcquireError, guard::Guard, layout::Role, queue::Queue, ticket,
+    wait_queue::Waited,
 };
 
 /// An exclusive lock that tasks of one process pass on among themselves without asking any server.
@@ -147,10 +143,9 @@ impl CohortLock {
             return Ok(None);
         }
         let attempt = Attempt::begin(&self.shared.wait_queue);
-        let mut position = wait_queue.join(Role::Lock, Pace::AtOnce).await?;
-        if !wait_queue.is_first(&mut position).await? {
+        let Some(position) = ticket::join_at_head(wait_queue, Role::Lock).await? else {
             return Ok(None);
-        }
+        };
         let (guard, Waited { ahead, .. }) = Guard::unreported(wait_queue, position)?;
         Ok(Some(self.shared.adopt(guard, ahead, attempt)))
     }
