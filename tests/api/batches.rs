@@ -2,19 +2,15 @@
 
 use std::iter::{from_fn, successors};
 
-use bytes::BufMut as _;
 use zk_client::{Cache, CacheEvent, Client, CreateMode, OpCode};
 use zk_proto::ErrorCode;
 use zk_testkit::proxy::{Mark, Match, Proxy, RuleHandle};
-use zk_tests::{feature::Feature, patience::within, test_with};
+use zk_tests::{busy::refuse_with, feature::Feature, patience::within, test_with};
 
 use crate::api::{Place, behind_proxy, caches::converged, client, on_each_release};
 
 /// Most reads in one request of a cache.
 const TOGETHER_MAX: usize = 32;
-
-/// Bytes of a reply's header in front of its error code.
-const LEN_BEFORE_ERROR: usize = 12;
 
 /// Creates nodes, in few requests.
 async fn plant(zk: &Client, paths: &[String], data: &[u8]) {
@@ -38,10 +34,7 @@ fn reads(proxy: &Proxy, mark: Mark) -> [u64; 3] {
 
 /// Has the server refuse to read several nodes in one request.
 fn refuse_together(proxy: &Proxy, replies: Match) -> RuleHandle {
-    proxy.on(replies).rewrite(|reply| {
-        reply.truncate(LEN_BEFORE_ERROR);
-        reply.put_i32(ErrorCode::UNIMPLEMENTED.0);
-    })
+    proxy.on(replies).rewrite(|reply| refuse_with(reply, ErrorCode::UNIMPLEMENTED))
 }
 
 /// A reply to what a cache reads as it loads, behind that for its root.

@@ -5,22 +5,19 @@ use std::{
     time::Duration,
 };
 
-use bytes::BufMut as _;
 use zk_client::{
     Cache, CacheEvent, CacheState, CachedNode, Client, CreateMode, ErrorCode, OpCode, ReadError,
     Rejection, SessionEnd, Zxid,
 };
 use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::{
+    busy::refuse_with,
     feature::Feature,
     patience::{LIMIT, within},
     test_with,
 };
 
 use crate::api::{Place, behind_proxy, client, on_each_release};
-
-/// Bytes of a reply in front of its error code.
-const LEN_BEFORE_ERROR: usize = 12;
 
 /// What tells one state of a node from another, by path.
 pub(crate) type Nodes = BTreeMap<String, (Vec<u8>, Zxid, Zxid)>;
@@ -254,10 +251,8 @@ async fn cache_that_moves_to_an_older_server_is_behind() {
     other.set("/c/x", b"new").await.unwrap();
     within(read.fired()).await;
     // A server before 3.6 does not know how persistent watches are armed again.
-    let unknown = server.on(Match::reply(OpCode::SET_WATCHES2)).rewrite(|reply| {
-        reply.truncate(LEN_BEFORE_ERROR);
-        reply.put_i32(ErrorCode::UNIMPLEMENTED.0);
-    });
+    let unknown = server.on(Match::reply(OpCode::SET_WATCHES2));
+    let unknown = unknown.rewrite(|reply| refuse_with(reply, ErrorCode::UNIMPLEMENTED));
     let listing = server.on(Match::reply(OpCode::GET_CHILDREN2).once()).hold();
     server.drop_connections();
     within(listing.fired()).await;

@@ -33,13 +33,17 @@ pub fn too_busy_for(proxy: &Proxy, requests: Match) -> Busy {
     let is_owed = move |frame: &Frame| {
         frame.xid.is_some_and(|xid| turned_away.lock().unwrap().contains(&xid))
     };
-    let replies = proxy.on(Match::replies().when(is_owed)).rewrite(|reply| {
-        reply.truncate(LEN_BEFORE_ERROR);
-        reply.put_i32(ErrorCode::THROTTLED_OP.0);
-    });
+    let replies = proxy.on(Match::replies().when(is_owed));
+    let replies = replies.rewrite(|reply| refuse_with(reply, ErrorCode::THROTTLED_OP));
     // What has been turned away has to be answered so, whatever is done with those that come later.
     std::mem::forget(replies);
     Busy(requests)
+}
+
+/// Rewrites a reply: the server refuses what it was asked.
+pub fn refuse_with(reply: &mut Vec<u8>, code: ErrorCode) {
+    reply.truncate(LEN_BEFORE_ERROR);
+    reply.put_i32(code.0);
 }
 
 /// Rewrites a request, so that the server is asked something else, which keeps its turn: exists "/", unwatched.
