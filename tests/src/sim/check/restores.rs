@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use zk_proto::{
-    AddWatchMode, ErrorCode, EventType, OpCode, SessionId, Str,
+    AddWatchMode, ErrorCode, EventType, OpCode, SessionId,
     request::{AnyRequest, WatcherEvent},
     traffic::{Reply, SentRequest},
 };
@@ -21,8 +21,9 @@ enum Sort {
     Recursive,
 }
 
-/// Kinds that fire once.
-const ONE_SHOT: [Sort; 3] = [Sort::Data, Sort::Missing, Sort::Children];
+/// All kinds, those that fire once first.
+const SORTS: [Sort; 5] =
+    [Sort::Data, Sort::Missing, Sort::Children, Sort::Persistent, Sort::Recursive];
 
 #[derive(Default)]
 pub(super) struct Restores {
@@ -50,54 +51,37 @@ enum State {
 }
 
 impl Watched {
-    fn arm(&mut self, sort: Sort, path: String) {
-        self.armed.insert((sort, path), State::Armed);
-    }
-
     fn end(&mut self, now: u64, sorts: &[Sort], path: &str) {
         for sort in sorts {
-            if let Some(state) = self.armed.get_mut(&(*sort, path.to_owned())) {
-                if matches!(state, State::Armed) {
-                    *state = State::Gone(now);
-                }
+            let state = self.armed.get_mut(&(*sort, path.to_owned()));
+            if let Some(state @ State::Armed) = state {
+                *state = State::Gone(now);
             }
         }
     }
 
     /// A request that may have armed a watch, or removed some, is answered.
     fn answered(&mut self, now: u64, request: &AnyRequest<'_>, err: ErrorCode) {
-        let leans = |path: &Str<'_>| self.persistent.contains(&*path.lossy());
-        let (sort, path) = match (request, err) {
-            (AnyRequest::GetData(it), ErrorCode::OK) if it.watch || leans(&it.path) => {
-                (Sort::Data, it.path)
-            }
-            (AnyRequest::Exists(it), ErrorCode::OK) if it.watch || leans(&it.path) => {
-                (Sort::Data, it.path)
-            }
-            (AnyRequest::Exists(it), ErrorCode::NO_NODE) if it.watch || leans(&it.path) => {
-                (Sort::Missing, it.path)
-            }
-            (AnyRequest::GetChildren(it), ErrorCode::OK) if it.watch || leans(&it.path) => {
-                (Sort::Children, it.path)
-            }
-            (AnyRequest::GetChildren2(it), ErrorCode::OK) if it.watch || leans(&it.path) => {
-                (Sort::Children, it.path)
-            }
+        let (sort, path, asks) = match (request, err) {
+            (AnyRequest::GetData(it), ErrorCode::OK) => (Sort::Data, it.path, it.watch),
+            (AnyRequest::Exists(it), ErrorCode::OK) => (Sort::Data, it.path, it.watch),
+            (AnyRequest::Exists(it), ErrorCode::NO_NODE) => (Sort::Missing, it.path, it.watch),
+            (AnyRequest::GetChildren(it), ErrorCode::OK) => (Sort::Children, it.path, it.watch),
+            (AnyRequest::GetChildren2(it), ErrorCode::OK) => (Sort::Children, it.path, it.watch),
             (AnyRequest::AddWatch(it), ErrorCode::OK) => {
                 self.persistent.insert(it.path.to_owned_lossy());
-                match it.mode {
-                    AddWatchMode::PERSISTENT => (Sort::Persistent, it.path),
-                    _ => (Sort::Recursive, it.path),
-                }
+                let is_recursive = it.mode != AddWatchMode::PERSISTENT;
+                (if is_recursive { Sort::Recursive } else { Sort::Persistent }, it.path, true)
             }
             (AnyRequest::RemoveWatches(it), ErrorCode::OK) => {
-                let path = it.0.path.lossy();
-                self.end(now, &ONE_SHOT, &path);
-                return self.end(now, &[Sort::Persistent, Sort::Recursive], &path);
+                return self.end(now, &SORTS, &it.0.path.lossy());
             }
             _ => return,
         };
-        self.arm(sort, path.to_owned_lossy());
+        let path = path.to_owned_lossy();
+        if asks || self.persistent.contains(&path) {
+            self.armed.insert((sort, path), State::Armed);
+        }
     }
 
     fn has(&self, sort: Sort, path: &str) -> bool {
@@ -146,7 +130,7 @@ impl Checker {
         watched.odd |= seen.forged;
         let ends: &[Sort] = match event.kind {
             EventType::NODE_CREATED | EventType::NODE_DATA_CHANGED => &[Sort::Data, Sort::Missing],
-            EventType::NODE_DELETED => &ONE_SHOT,
+            EventType::NODE_DELETED => &[Sort::Data, Sort::Missing, Sort::Children],
             EventType::NODE_CHILDREN_CHANGED => &[Sort::Children],
             _ => return,
         };
@@ -157,27 +141,23 @@ impl Checker {
     pub(super) fn restores(&mut self, seen: &Seen, session: SessionId, request: &SentRequest) {
         let lists = match request.decode() {
             Ok(AnyRequest::SetWatches(it)) => {
-                vec![
-                    (Sort::Data, it.data_watches),
-                    (Sort::Missing, it.exist_watches),
-                    (Sort::Children, it.child_watches),
-                ]
+                vec![it.data_watches, it.exist_watches, it.child_watches]
             }
             Ok(AnyRequest::SetWatches2(it)) => vec![
-                (Sort::Data, it.data_watches),
-                (Sort::Missing, it.exist_watches),
-                (Sort::Children, it.child_watches),
-                (Sort::Persistent, it.persistent_watches),
-                (Sort::Recursive, it.persistent_recursive_watches),
+                it.data_watches,
+                it.exist_watches,
+                it.child_watches,
+                it.persistent_watches,
+                it.persistent_recursive_watches,
             ],
             _ => return,
         };
+        let lists = SORTS.into_iter().zip(&lists);
         let watched = self.restores.sessions.entry(session).or_default();
         watched.odd |= seen.forged;
         let on_link = self.restores.links.entry(seen.link).or_default();
         let (mut paths, mut wrong) = (0_u64, Vec::new());
-        for (sort, path) in lists.iter().flat_map(|(sort, list)| list.iter().map(|it| (*sort, it)))
-        {
+        for (sort, path) in lists.flat_map(|(sort, list)| list.iter().map(move |it| (sort, it))) {
             let path = path.lossy().into_owned();
             paths += 1;
             if !watched.has(sort, &path) {
@@ -206,13 +186,11 @@ impl Checker {
     pub(super) fn takes_news_along(&mut self, at: u64, session: SessionId, link: LinkId) {
         self.restores.links.remove(&link);
         let Some(watched) = self.restores.sessions.get_mut(&session) else { return };
-        watched.armed.retain(|_, state| match state {
-            State::Gone(gone) if *gone == at => {
-                *state = State::Armed;
-                true
-            }
-            State::Gone(_) => false,
-            State::Armed => true,
+        watched.armed.retain(|_, state| {
+            let stays =
+                matches!(state, State::Armed) || matches!(state, State::Gone(gone) if *gone == at);
+            *state = State::Armed;
+            stays
         });
     }
 }

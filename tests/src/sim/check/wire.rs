@@ -299,7 +299,7 @@ impl Checker {
                 self.answers_alone(seen, greeting.session_id);
                 let by_minority = greeting.read_only.0 == Some(true);
                 self.is_named(seen.client, greeting.session_id, by_minority);
-                if greeting.read_only.0 == Some(true) && !seen.forged {
+                if by_minority && !seen.forged {
                     self.served_by_minority(seen, greeting.session_id);
                 }
             }
