@@ -89,8 +89,11 @@ impl ErrorCode {
 
     /// Whether the code is about the server that answers, and not about the nodes that the request is about.
     pub(crate) const fn is_about_the_server(self) -> bool {
-        let is_busy = matches!(self, Self::THROTTLED_OP | Self::NOT_READ_ONLY);
-        is_busy || self.ends_session() || matches!(self, Self::SESSION_CLOSED_REQUIRE_AUTH)
+        self.ends_session()
+            || matches!(
+                self,
+                Self::THROTTLED_OP | Self::NOT_READ_ONLY | Self::SESSION_CLOSED_REQUIRE_AUTH
+            )
     }
 
     /// Whether the code means that the session is over.

@@ -105,8 +105,7 @@ impl Semaphore {
     ///
     /// A permit is granted only if the node has not been written since it was read. That is told by its version: do not delete
     /// the node and make it anew, nor add it, while the semaphore is in use; a permit that is just being granted may go by the
-    /// number before. Costs one more read for each acquire, in
-    /// no round trip of its own.
+    /// number before. Costs one more read for each acquire, in no round trip of its own.
     #[must_use]
     pub fn counted_at(mut self, path: &str) -> Self {
         self.count = Some(Arc::from(path));
