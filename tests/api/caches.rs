@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use tokio::runtime;
 use zk_client::{
     Cache, CacheEvent, CacheState, CachedNode, Client, CreateMode, ErrorCode, OpCode, ReadError,
     Rejection, SessionEnd, Zxid,
@@ -260,4 +261,72 @@ async fn cache_that_moves_to_an_older_server_is_behind() {
     assert_eq!(cache.state(), CacheState::Behind, "the children are not watched yet");
     listing.release();
     converged(&cache, &other, "/c", 1).await;
+}
+
+/// On which a cache is started.
+fn brief_runtime() -> runtime::Runtime {
+    runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// And on which it has to go on.
+fn lasting_runtime() -> runtime::Runtime {
+    runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
+
+/// The session that it left ends with that runtime, and says nothing of it.
+#[test]
+fn moved_cache_outlives_the_runtime_it_came_from() {
+    let lasting = lasting_runtime();
+    let server = lasting.block_on(TestServer::start()).unwrap();
+    let connect = async || Client::connect(&server.connect_string()).await.unwrap();
+    let brief = brief_runtime();
+    let cache = brief.block_on(async {
+        let zk = connect().await;
+        zk.create("/c", b"").await.unwrap();
+        let cache = Cache::subtree(&zk, "/c").start().unwrap();
+        within(cache.ready()).await.unwrap();
+        cache
+    });
+    let zk = lasting.block_on(connect());
+    cache.move_to(&zk);
+    // Its own task has to learn of that first.
+    brief.block_on(within(cache.ready())).unwrap();
+    drop(brief);
+    lasting.block_on(async {
+        within(zk.create("/c/a", b"")).await.unwrap();
+        within(converged(&cache, &zk, "/c", 1)).await;
+    });
+}
+
+/// Whichever of the two comes first, one task follows the client that was set last.
+#[test]
+fn cache_is_moved_while_its_runtime_ends() {
+    let lasting = lasting_runtime();
+    let server = lasting.block_on(TestServer::start()).unwrap();
+    let connect = async || Client::connect(&server.connect_string()).await.unwrap();
+    let zk = lasting.block_on(connect());
+    lasting.block_on(zk.create("/c", b"").into_future()).unwrap();
+    for round in 0..100 {
+        let brief = brief_runtime();
+        let cache = brief.block_on(async {
+            let cache = Cache::node(&connect().await, "/c").start().unwrap();
+            within(cache.ready()).await.unwrap();
+            cache
+        });
+        let both = std::sync::Barrier::new(3);
+        std::thread::scope(|threads| {
+            for _ in 0..2 {
+                threads.spawn(|| {
+                    both.wait();
+                    cache.move_to(&zk);
+                });
+            }
+            both.wait();
+            drop(brief);
+        });
+        lasting.block_on(async {
+            zk.set("/c", round.to_string().as_bytes()).await.unwrap();
+            within(converged(&cache, &zk, "/c", 0)).await;
+        });
+    }
 }

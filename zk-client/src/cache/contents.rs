@@ -116,6 +116,15 @@ impl Contents {
         self.change(|inner| inner.remove(path));
     }
 
+    /// Removes everything, if `is_over` returns true.
+    pub(super) fn clear(&self, is_over: impl FnOnce() -> bool) {
+        self.change(|inner| {
+            if is_over() {
+                inner.remove("/");
+            }
+        });
+    }
+
     pub(super) fn tell(&self, event: &CacheEvent) {
         self.change(|inner| inner.tell(event));
     }

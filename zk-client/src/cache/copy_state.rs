@@ -1,7 +1,7 @@
 //! A copy and its published state.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -16,16 +16,20 @@ use crate::{
 };
 
 /// The state of a copy, shared by the parts that keep it in step.
+#[derive(Clone)]
 pub(super) struct CopyState {
     pub(super) contents: Arc<Contents>,
     pub(super) root: Arc<str>,
     pub(super) scope: Scope,
     pub(super) with_data: bool,
+    pub(super) clear_at_end: bool,
     pub(super) state: Arc<watch::Sender<CacheState>>,
     /// The client to read from. Closed when the last handle of the cache has been dropped.
     pub(super) clients: watch::Receiver<Client>,
+    /// Whether a client is followed. While this is locked, no other client is set.
+    pub(super) has_follower: Arc<Mutex<bool>>,
     /// The epoch of the connection on which all watches are known to be armed.
-    pub(super) connection: AtomicU64,
+    pub(super) connection: Arc<AtomicU64>,
 }
 
 /// A number that no connection has.
@@ -35,7 +39,7 @@ pub(super) const NO_CONNECTION: u64 = 0;
 pub(super) enum Stop {
     /// Its session is over.
     Session(SessionEnd),
-    /// There is another client.
+    /// There is another client, or this one has to be followed anew.
     Moved,
     /// The last handle of the cache has been dropped.
     Dropped,
@@ -50,18 +54,19 @@ impl From<WatchEnd> for Stop {
     }
 }
 
-/// Publishes that something is known to be missing. A copy that has not been loaded cannot be behind.
-pub(super) fn falls_behind(state: &watch::Sender<CacheState>) {
-    state.send_if_modified(|now| {
-        let falls = !matches!(now, CacheState::Loading | CacheState::Behind);
-        if falls {
-            *now = CacheState::Behind;
-        }
-        falls
-    });
-}
-
 impl CopyState {
+    pub(super) fn has_follower(&self) -> MutexGuard<'_, bool> {
+        self.has_follower.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same copy for the client that was set last, and that client.
+    pub(super) fn to_be_followed(&self) -> (Self, Client) {
+        let mut next = self.clone();
+        next.stands_on(NO_CONNECTION);
+        let client = next.clients.borrow_and_update().clone();
+        (next, client)
+    }
+
     pub(super) fn stands_on(&self, connection: u64) {
         self.connection.store(connection, Ordering::Relaxed);
     }
@@ -79,9 +84,15 @@ impl CopyState {
         );
     }
 
-    /// Something is known to be missing.
+    /// Something is known to be missing. A copy that has not been loaded cannot be behind.
     pub(super) fn is_behind(&self) {
-        falls_behind(&self.state);
+        self.state.send_if_modified(|now| {
+            let falls = !matches!(now, CacheState::Loading | CacheState::Behind);
+            if falls {
+                *now = CacheState::Behind;
+            }
+            falls
+        });
     }
 
     /// Publishes a state, unless it is that of a client which was left: see [`Cache::move_to`](super::Cache::move_to).

@@ -1,4 +1,4 @@
-//! Follows one client after the other, and publishes the cache's state.
+//! Follows one client, publishes the cache's state, and hands over to what follows the next.
 
 use std::{
     future::{Future, poll_fn},
@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    copy_state::{CopyState, NO_CONNECTION, Stop},
+    copy_state::{CopyState, Stop},
     node::CacheState,
     work::Work,
 };
@@ -17,29 +17,23 @@ use crate::{
     request::client::Client,
 };
 
-/// Keeps one copy in step.
+/// Keeps one copy in step with one client, on the client's runtime.
 pub(super) struct Follower {
-    pub(super) copy_state: CopyState,
-    pub(super) clear_at_end: bool,
+    copy_state: CopyState,
+    stop: Stop,
 }
 
 impl Follower {
-    pub(super) async fn run(mut self) {
-        loop {
-            let client = self.copy_state.clients.borrow_and_update().clone();
-            self.copy_state.stands_on(NO_CONNECTION);
-            match self.follow(client).await {
-                Stop::Dropped => return,
-                Stop::Moved => {}
-                Stop::Session(end) => {
-                    self.end(end, self.clear_at_end);
-                    if self.copy_state.clients.changed().await.is_err() {
-                        return;
-                    }
-                }
-            }
-            self.copy_state.is_behind();
-        }
+    /// Begins to follow the client that was set last. There must be no other follower.
+    pub(super) fn spawn(copy_state: &CopyState) {
+        let (copy_state, client) = copy_state.to_be_followed();
+        // Unless it finds another reason, it is dropped together with its runtime, on which the session's task runs too.
+        let follower = Self { copy_state, stop: Stop::Session(SessionEnd::Closed) };
+        client.clone().spawn(follower.run(client));
+    }
+
+    async fn run(mut self, client: Client) {
+        self.stop = self.follow(client).await;
     }
 
     /// Follows one client until there is a reason to stop, whatever it is waiting for.
@@ -74,28 +68,38 @@ impl Follower {
         }
     }
 
-    /// Ends the copy, unless another client has been set already.
-    fn end(&self, end: SessionEnd, clear: bool) {
-        let is_over = || !self.copy_state.is_moved();
-        if clear && is_over() {
-            self.copy_state.contents.remove("/");
+    /// Ends the copy, unless another client has been set meanwhile.
+    fn end(&self, end: SessionEnd) {
+        let Self { copy_state, .. } = self;
+        let is_over = || !copy_state.is_moved();
+        if copy_state.clear_at_end {
+            copy_state.contents.clear(is_over);
         }
-        self.copy_state.state.send_if_modified(|state| {
+        copy_state.state.send_if_modified(|state| {
             let ends = is_over();
             if ends {
                 *state = CacheState::Ended(end);
             }
             ends
         });
-        self.copy_state.contents.end(end, is_over);
+        copy_state.contents.end(end, is_over);
     }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        // Dropped together with its runtime, on which the session's task runs too.
-        if !matches!(*self.copy_state.state.borrow(), CacheState::Ended(_)) {
-            self.end(SessionEnd::Closed, self.clear_at_end);
+        let goes_on = {
+            let mut has_follower = self.copy_state.has_follower();
+            *has_follower = matches!(self.stop, Stop::Moved) || self.copy_state.is_moved();
+            *has_follower
+        };
+        match self.stop {
+            _ if goes_on => {
+                self.copy_state.is_behind();
+                Self::spawn(&self.copy_state);
+            }
+            Stop::Session(end) => self.end(end),
+            Stop::Moved | Stop::Dropped => {}
         }
     }
 }

@@ -7,7 +7,7 @@
 //! | `events` | notifying listeners without waiting for them |
 //! | `node` | a node of a copy, and the states of a cache |
 //! | `copy_state` | a copy and its published state |
-//! | `follow` | following one client after the other |
+//! | `follow` | following one client, and handing over to the next |
 //! | `work` | reading whatever may have changed until the copy is up to date |
 //! | `ask`, `flight` | what is read next; the reads under way, and how many of them go into one request |
 //! | `costly` | reads that cost their connections |
@@ -30,8 +30,8 @@ mod watched;
 mod work;
 
 use std::{
-    fmt,
-    sync::{Arc, atomic::AtomicU64},
+    fmt, mem,
+    sync::{Arc, Mutex, atomic::AtomicU64},
 };
 
 use tokio::sync::watch;
@@ -39,7 +39,7 @@ use zk_proto::path::PathError;
 
 use self::{
     contents::Contents,
-    copy_state::{CopyState, NO_CONNECTION, falls_behind},
+    copy_state::{CopyState, NO_CONNECTION},
     follow::Follower,
     scope::Scope,
 };
@@ -106,30 +106,9 @@ pub use self::{
 pub struct Cache(Arc<Inner>);
 
 struct Inner {
-    contents: Arc<Contents>,
-    state: Arc<watch::Sender<CacheState>>,
-    /// Hands the follower another client.
+    copy_state: CopyState,
+    /// Hands the copy another client.
     clients: watch::Sender<Client>,
-    root: Arc<str>,
-    scope: Scope,
-    with_data: bool,
-    clear_at_end: bool,
-}
-
-impl Inner {
-    /// What keeps the copy in step, with the client that was set last.
-    fn follower(&self) -> Follower {
-        let copy_state = CopyState {
-            contents: self.contents.clone(),
-            root: self.root.clone(),
-            scope: self.scope,
-            with_data: self.with_data,
-            state: self.state.clone(),
-            clients: self.clients.subscribe(),
-            connection: AtomicU64::new(NO_CONNECTION),
-        };
-        Follower { copy_state, clear_at_end: self.clear_at_end }
-    }
 }
 
 /// Configures a [`Cache`].
@@ -181,36 +160,36 @@ impl Cache {
     /// Returns a node, if it is in the copy.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<CachedNode> {
-        self.0.contents.get(path)
+        self.0.copy_state.contents.get(path)
     }
 
     /// Returns all nodes of the copy at this moment, ordered by path.
     #[must_use]
     pub fn nodes(&self) -> Vec<CachedNode> {
-        self.0.contents.nodes()
+        self.0.copy_state.contents.nodes()
     }
 
     /// Returns the children of a node at this moment, ordered by name.
     #[must_use]
     pub fn children_of(&self, path: &str) -> Vec<CachedNode> {
-        self.0.contents.children(path)
+        self.0.copy_state.contents.children(path)
     }
 
     /// Returns the changes from now on, until the session ends.
     pub fn events(&self) -> CacheEvents {
-        self.0.contents.listen(self.0.clone())
+        self.0.copy_state.contents.listen(self.0.clone())
     }
 
     /// Returns all current nodes, as if just [created](CacheEvent::Created), followed by the changes from then on: for
     /// keeping another structure in step with the cache.
     pub fn events_from_the_start(&self) -> CacheEvents {
-        self.0.contents.listen_from_the_start(self.0.clone())
+        self.0.copy_state.contents.listen_from_the_start(self.0.clone())
     }
 
     /// Returns the cache's state.
     #[must_use]
     pub fn state(&self) -> CacheState {
-        self.0.state.borrow().clone()
+        self.0.copy_state.state.borrow().clone()
     }
 
     /// Waits until the cache is [`Following`](CacheState::Following); returns at once if it is.
@@ -220,7 +199,7 @@ impl Cache {
     /// # Errors
     /// [`ReadError`] if a server refuses to let the nodes be read, or if the session is over.
     pub async fn ready(&self) -> Result<(), ReadError> {
-        let mut state = self.0.state.subscribe();
+        let mut state = self.0.copy_state.state.subscribe();
         let settled =
             state.wait_for(|now| !matches!(now, CacheState::Loading | CacheState::Behind)).await;
         let ended = |end| Err(ReadError::Unavailable(Cause::SessionEnded(end)));
@@ -233,17 +212,21 @@ impl Cache {
     }
 
     /// Follows another client, whose nodes must be the same: after the previous session has ended, or in place of it.
-    /// The differences are reported as changes, to existing [listeners](Self::events) too.
+    /// The differences are reported as changes, to existing [listeners](Self::events) too. From now on the copy is kept by
+    /// a task on that client's runtime; the runtime of the one before may end.
     pub fn move_to(&self, client: &Client) {
-        let Inner { contents, state, clients, .. } = &*self.0;
-        clients.send_replace(client.patient());
+        let Inner { copy_state, clients } = &*self.0;
+        let mut has_follower = copy_state.has_follower();
+        let before = clients.send_replace(client.patient());
+        let goes_on = mem::replace(&mut *has_follower, true);
+        drop(has_follower);
         // What the other client has read shows nothing any more.
-        falls_behind(state);
-        contents.goes_on();
-        if clients.is_closed() {
-            // The follower went with its runtime.
-            client.spawn(self.0.follower().run());
+        copy_state.is_behind();
+        copy_state.contents.goes_on();
+        if !goes_on {
+            Follower::spawn(copy_state);
         }
+        drop(before);
     }
 }
 
@@ -286,11 +269,19 @@ impl<'a> CacheBuilder<'a> {
     pub fn start(self) -> Result<Cache, PathError> {
         let Self { client, path, scope, with_data, clear_at_end, events_max } = self;
         let root: Arc<str> = path.parse::<zk_proto::path::ZkPath>()?.as_str().into();
-        let contents = Arc::new(Contents::new(events_max));
-        let state = Arc::new(watch::Sender::new(CacheState::Loading));
-        let clients = watch::Sender::new(client.patient());
-        let inner = Inner { contents, state, clients, root, scope, with_data, clear_at_end };
-        client.spawn(inner.follower().run());
-        Ok(Cache(Arc::new(inner)))
+        let (clients, client) = watch::channel(client.patient());
+        let copy_state = CopyState {
+            contents: Arc::new(Contents::new(events_max)),
+            root,
+            scope,
+            with_data,
+            clear_at_end,
+            state: Arc::new(watch::Sender::new(CacheState::Loading)),
+            clients: client,
+            has_follower: Arc::new(Mutex::new(true)),
+            connection: Arc::new(AtomicU64::new(NO_CONNECTION)),
+        };
+        Follower::spawn(&copy_state);
+        Ok(Cache(Arc::new(Inner { copy_state, clients })))
     }
 }
