@@ -51,6 +51,7 @@ scripts! {
     refused_watch_takes_no_other_along
     withdrawn_watch_takes_no_other_along
     throttled_removal_of_watches_is_retried
+    waiting_removal_is_not_repeated
     a_throttled_request_outlives_connections
     close_retries_throttled_requests_once
     new_server_list_causes_no_doubt

@@ -48,13 +48,17 @@ impl<R, W: Watcher> PendingRequest<R, W> {
         unwatched
     }
 
-    /// Whether it changes the persistent watches that the server has on a path.
-    fn changes_watches_at(&self, path: &str) -> bool {
-        let removes = match self {
+    /// Whether it removes all watches from a path.
+    fn removes_watches_at(&self, path: &str) -> bool {
+        match self {
             Self::Own { purpose: Purpose::Unwatch(removed), .. } => **removed == *path,
             _ => false,
-        };
-        removes || self.asks().is_some_and(|(_, asked)| **asked == *path)
+        }
+    }
+
+    /// Whether it changes the persistent watches that the server has on a path.
+    fn changes_watches_at(&self, path: &str) -> bool {
+        self.removes_watches_at(path) || self.asks().is_some_and(|(_, asked)| **asked == *path)
     }
 }
 
@@ -94,6 +98,11 @@ impl<R, W: Watcher> InFlight<R, W> {
             }
         }
         is_misled
+    }
+
+    /// Whether a request that removes all watches from a path waits to be sent.
+    pub(crate) fn is_to_be_unwatched(&self, path: &str) -> bool {
+        self.waiting.iter().any(|slot| slot.removes_watches_at(path))
     }
 
     /// Whether an unanswered request is to register a watcher on a path.

@@ -133,7 +133,9 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Makes the server forget a path with a persistent watch that has no watchers left.
     pub(in crate::session) fn remove_unwatched(&mut self, now: Time, path: &str) {
-        if self.server_watches.is_any_at(path) && !self.is_watched(path) {
+        let is_left = self.server_watches.is_any_at(path) && !self.is_watched(path);
+        // A removal that waits comes behind what has armed it. Each event would add another.
+        if is_left && !self.in_flight.is_to_be_unwatched(path) {
             self.remove_all(now, path);
         }
     }
