@@ -88,7 +88,7 @@ impl Table {
         assert!(
             broken == 0,
             "{broken} of {met} cells broke a promise; one of them alone:\n\
-             ZK_CELL='<its name>' cargo test -p zk-tests --features long --test long combinations:: -- --nocapture\n{text}"
+             ZK_CELL='<its name>' cargo test -p zk-tests --test long combinations:: -- --nocapture\n{text}"
         );
         assert!(met > 0, "no cell has such a name");
         let missed_max = (met + missed) * MISSED_MAX / 1000;

@@ -1,7 +1,7 @@
 //! What the three libraries promise in public, item by item, beside what was agreed on: `tests/surface/*.txt`.
 //!
 //! An unintended change shows here before users meet it. One that is meant is written down, and read in the
-//! commit like any other line: `REWRITE=1 cargo test -p zk-tests --features surface --test surface`.
+//! commit like any other line: `REWRITE=1 cargo test -p zk-tests --test surface`.
 
 mod examples;
 mod rustdoc;
