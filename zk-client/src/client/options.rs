@@ -206,7 +206,8 @@ impl ConnectOptions {
     }
 
     /// Limits the requests that are pending or in flight. Awaiting one more waits for room, behind all that already
-    /// wait; submitting it fails with [`QueueFull`](crate::Cause::QueueFull). Default 65 536.
+    /// wait; submitting it fails with [`QueueFull`](crate::Cause::QueueFull). What waits when the session is
+    /// [closed](crate::Client::close) is sent at once. Default 65 536.
     pub const fn requests_max(mut self, requests: usize) -> Self {
         self.config.requests_max = requests;
         self

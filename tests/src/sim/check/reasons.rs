@@ -261,6 +261,7 @@ impl Checker {
         }
         let left = session.lease_left().as_millis() as u64;
         let until = self.now + left.saturating_sub(self.drift(client, left) + ROUNDING);
+        self.sends_the_rest(client);
         self.reasons.relied.entry(session.id()).or_insert(until);
     }
 

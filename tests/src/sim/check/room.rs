@@ -40,6 +40,12 @@ impl Checker {
         self.rooms.clients.insert(client, room);
     }
 
+    /// A client leaves its session: what still waits for room is sent at once.
+    pub(crate) fn sends_the_rest(&mut self, client: u32) {
+        self.rooms.clients.remove(&client);
+        self.rooms.links.retain(|_, lane| lane.client != client);
+    }
+
     /// How much a client may ask for at once.
     pub(crate) fn room_of(&self, client: u32) -> Option<Room> {
         self.rooms.clients.get(&client).copied()

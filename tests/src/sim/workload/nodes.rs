@@ -53,7 +53,7 @@ pub(super) async fn work(worker: Worker) {
             }
         }
     }
-    nodes.watcher.finish();
+    nodes.watcher.finish().await;
 }
 
 impl Nodes {

@@ -5,7 +5,10 @@ use std::ops::{Deref, DerefMut};
 use zk_client::{SessionState, Stat, Watch, Zxid};
 
 use super::{Worker, stream::Streamed};
-use crate::sim::check::{Armed, Kind};
+use crate::sim::{
+    check::{Armed, Kind},
+    pass,
+};
 
 pub(super) struct Watcher {
     worker: Worker,
@@ -86,9 +89,11 @@ impl Watcher {
     }
 
     /// What is still armed waits for something, unless the session is over.
-    pub(super) fn finish(self) {
+    pub(super) async fn finish(self) {
         let Self { worker: Worker { ctx, client, .. }, armed, .. } = self;
         if matches!(client.session().state(), SessionState::Ended(_)) {
+            // Those that wait for answers hear of it first, a few at a time.
+            pass(1).await;
             let mut checker = ctx.check();
             armed.into_iter().for_each(|armed| checker.session_over(ctx.number, armed));
         }

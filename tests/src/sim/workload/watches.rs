@@ -47,7 +47,7 @@ pub(super) async fn work(worker: Worker) {
             }
         }
     }
-    watches.watcher.finish();
+    watches.watcher.finish().await;
 }
 
 impl Watches {
