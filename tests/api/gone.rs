@@ -14,7 +14,7 @@ const MOMENT: Duration = Duration::from_millis(100);
 
 #[test]
 fn requests_with_timeouts_keep_no_session() {
-    paused::runtime().block_on(async {
+    paused::block_on(async {
         let network = Network::new(Config::default());
         let zk = network.options("me", "", 7).connect().await.unwrap();
         let submitted = || zk.get("/").timeout(Duration::from_secs(5)).submit();
@@ -49,7 +49,7 @@ fn runtime_leaves_nothing_open() {
     drop(runtime);
     assert_eq!((zk.stats().in_flight, zk.stats().in_flight_bytes), (0, 0));
     assert_eq!(watch.try_event(), Some(Err(SessionEnd::Closed)));
-    paused::runtime().block_on(async {
+    paused::block_on(async {
         let sent = within(sent).await;
         assert!(matches!(sent, Err(WriteError::InDoubt { .. })), "{sent:?}");
         for unsent in unsent {

@@ -33,7 +33,7 @@ fn recorded(network: &Network) -> Ops {
 }
 
 fn play(requests_max: usize, test: impl AsyncFn(&Network, Client)) {
-    paused::runtime().block_on(async {
+    paused::block_on(async {
         let network = Network::new(Config::default());
         let options = network.options("me", "", 7).requests_max(requests_max);
         let zk = options.connect().await.unwrap();

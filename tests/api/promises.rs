@@ -32,7 +32,7 @@ const MOMENT: Duration = Duration::from_millis(100);
 
 /// Plays in virtual time, on a server of its own.
 fn play(config: Config, test: impl AsyncFn(&Network)) {
-    paused::runtime().block_on(async { test(&Network::new(config)).await });
+    paused::block_on(async { test(&Network::new(config)).await });
 }
 
 async fn connected(network: &Network) -> Client {

@@ -67,7 +67,7 @@ impl Connect for Noted {
 fn sessions_without_a_seed_begin_with_different_servers() {
     let first = || {
         let dialed = Arc::new(Mutex::new(Vec::new()));
-        let refused = paused::runtime().block_on(async {
+        let refused = paused::block_on(async {
             let start = Instant::now();
             let options = ConnectOptions::new("a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1").unwrap();
             let options = options.connector(Noted(dialed.clone())).clock(move || start.elapsed());

@@ -96,7 +96,7 @@ async fn failed_run_closes_its_session_first() {
 /// However the connection of the session is.
 #[test]
 fn failed_run_closes_its_session_although_it_is_disconnected() {
-    paused::runtime().block_on(async {
+    paused::block_on(async {
         let network = Network::new(Config::default());
         let mut runs = 0;
         let ended = quickly(network.options("service", "", 1)).run(|zk| {
@@ -338,7 +338,7 @@ async fn pauses_grow_up_to_the_longest_and_differ() {
 /// However long it took to end the session.
 #[test]
 fn short_sessions_do_not_start_pauses_over() {
-    paused::runtime().block_on(async {
+    paused::block_on(async {
         let network = Network::new(Config::default());
         let (failed, healed) = (Arc::new(Mutex::new(Instant::now())), network.clone());
         let (last, mut pauses) = (failed.clone(), Vec::new());
@@ -364,7 +364,7 @@ fn short_sessions_do_not_start_pauses_over() {
 /// However long the service went on without it.
 #[test]
 fn grace_does_not_start_pauses_over() {
-    paused::runtime().block_on(async {
+    paused::block_on(async {
         let network = Network::new(Config::default());
         let failed = Arc::new(Mutex::new(Instant::now()));
         let (last, mut pauses) = (failed.clone(), Vec::new());

@@ -182,7 +182,7 @@ async fn drop_once(scene: &Scene, state: State, when: When, place: Where) -> Dis
 
 /// Runs on a runtime of its own, whose clock moves on when all tasks sleep.
 fn run<T>(future: impl Future<Output = T>) -> T {
-    paused::runtime().block_on(future)
+    paused::block_on(future)
 }
 
 /// Drops a future everywhere in one state. Returns how often it was dropped.

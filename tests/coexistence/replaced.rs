@@ -124,7 +124,7 @@ async fn place_is_not_granted_by_a_name_of_another() {
 /// The same while it was disconnected, with a watch on its node.
 #[test]
 fn waiter_that_was_away_is_not_granted_by_its_name() {
-    paused::runtime().block_on(async {
+    paused::block_on(async {
         for builder in BOTH {
             for herd in [false, true] {
                 let network = Network::new(Config::default());

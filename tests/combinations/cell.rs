@@ -111,7 +111,7 @@ impl Cell<'_> {
 
     /// Plays it, on a runtime of its own whose clock moves on when all tasks sleep.
     pub(crate) fn run(&self) -> Outcome {
-        paused::runtime().block_on(async {
+        paused::block_on(async {
             let scene = Scene::new(self).await;
             let promises = (self.play.act)(&scene).await;
             Outcome { met: scene.met(), promises }

@@ -2,7 +2,9 @@
 
 use std::{
     fmt,
+    future::Future,
     net::{Ipv4Addr, SocketAddr},
+    pin::Pin,
     sync::atomic::{AtomicU64, Ordering},
     thread,
     time::Duration,
@@ -121,7 +123,7 @@ const LINES_TOLD: usize = 80;
 /// # Panics
 /// The test does, or it waits for what does not come.
 pub fn on_each(kinds: &[Kind], test: impl AsyncFn(Kind) + Sync) {
-    on_each_with(kinds, runtime::Builder::new_current_thread, test);
+    on_each_with(kinds, runtime::Builder::new_current_thread, &|kind| Box::pin(test(kind)));
 }
 
 /// The same for a test whose tasks need several threads.
@@ -134,17 +136,15 @@ pub fn on_each_threaded(kinds: &[Kind], test: impl AsyncFn(Kind) + Sync) {
         builder.worker_threads(2);
         builder
     };
-    on_each_with(kinds, threaded, test);
+    on_each_with(kinds, threaded, &|kind| Box::pin(test(kind)));
 }
 
-fn on_each_with(
-    kinds: &[Kind],
-    runtime: impl Fn() -> runtime::Builder,
-    test: impl AsyncFn(Kind) + Sync,
-) {
+/// A test that is compiled by itself: threads and runtimes, which take longer, are compiled once for all tests.
+type Boxed<'a> = dyn Fn(Kind) -> Pin<Box<dyn Future<Output = ()> + 'a>> + Sync + 'a;
+
+fn on_each_with(kinds: &[Kind], runtime: fn() -> runtime::Builder, test: &Boxed<'_>) {
     thread::scope(|scope| {
         for &kind in kinds {
-            let test = &test;
             let runtime = runtime().enable_all().build().unwrap();
             let thread = thread::Builder::new().name(kind.to_string());
             let run = move || {

@@ -60,7 +60,7 @@ pub(crate) fn perform(
     fate: Fate,
     act: impl AsyncFn(&Play),
 ) -> String {
-    paused::runtime().block_on(async {
+    paused::block_on(async {
         let play = Play::new(name, setting, fate).await;
         play.page.title(&format!("# {name}: {}", fate.told()));
         // What comes before is the same in all of them.

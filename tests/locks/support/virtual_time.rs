@@ -15,7 +15,7 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs a test on simulated time.
 pub(crate) fn in_virtual_time(test: impl AsyncFn(Network)) {
-    paused::runtime().block_on(async {
+    paused::block_on(async {
         let mut config = Config::default();
         config.tick = Duration::from_secs(1);
         let network = Network::new(config);
