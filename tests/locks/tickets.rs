@@ -4,12 +4,17 @@ use std::time::Duration;
 
 use tokio::time::interval;
 use zk_client::{AclList, Id, Perms, Rejection};
-use zk_locks::{AcquireError, Builder, Lock, MultiLock, RwLock};
+use zk_locks::{AcquireError, Builder, Lock, MultiLock, RwLock, Status};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
-use zk_tests::test_with;
+use zk_tests::{
+    network::{Disposition, Network, pass},
+    test_with,
+};
 
-use crate::locks::support::{Setup, emptied, joined, on_each_release, ops, within};
+use crate::locks::support::{
+    Setup, client_on, dropped_after, emptied, in_virtual_time, joined, on_each_release, ops, within,
+};
 
 /// Scenario 58.
 #[test_with(on_each_release)]
@@ -189,4 +194,52 @@ async fn failed_look_gives_up_the_place(setup: Setup) {
     within(holder.release()).await.unwrap();
     emptied(&setup.outsider, &path).await;
     assert_eq!(within(ticket.try_wait()).await.map(drop), Err(AcquireError::Used));
+}
+
+/// A wait that was dropped has asked for the queue. What was answered since is no news by the time of the next one.
+#[test_with(in_virtual_time)]
+async fn answer_to_a_dropped_wait_is_not_believed_later(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    for tries in [true, false] {
+        let path = format!("/kept-{tries}");
+        let held = Lock::new(&other, &path).acquire().await.unwrap();
+        let mut ticket = Lock::new(&zk, &path).enqueue().await.unwrap();
+        // It looks anew the next time.
+        assert!(ticket.try_wait().await.unwrap().is_none());
+        held.release().await.unwrap();
+        assert!(dropped_after(1, ticket.wait()).await.is_none());
+        pass(Duration::from_secs(1)).await;
+        other.delete(ticket.path().unwrap()).await.unwrap();
+        let theirs = Lock::new(&other, &path).acquire().await.unwrap();
+        pass(Duration::from_secs(1)).await;
+        let late = match tries {
+            true => within(ticket.try_wait()).await.map(drop),
+            false => within(ticket.wait()).await.map(drop),
+        };
+        assert_eq!((late, theirs.status()), (Err(AcquireError::NodeDeleted), Status::Held));
+    }
+}
+
+/// However long an answer takes, it comes to one of the waits.
+#[test_with(in_virtual_time)]
+async fn slow_answer_reaches_waits_that_are_dropped_early(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let held = Lock::new(&other, "/slow").acquire().await.unwrap();
+    let mut ticket = Lock::new(&zk, "/slow").enqueue().await.unwrap();
+    assert!(ticket.try_wait().await.unwrap().is_none());
+    held.release().await.unwrap();
+    network.direct(|_, op| match op {
+        OpCode::GET_CHILDREN2 => Disposition::Late(Duration::from_secs(3)),
+        _ => Disposition::Answered,
+    });
+    let waits = async {
+        loop {
+            tokio::select! {
+                biased;
+                guard = ticket.wait() => return guard.unwrap(),
+                () = pass(Duration::from_millis(400)) => {}
+            }
+        }
+    };
+    drop(within(waits).await);
 }

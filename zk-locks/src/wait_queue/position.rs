@@ -2,12 +2,15 @@
 
 use std::{
     future::{Future, poll_fn},
-    pin::Pin,
-    task::{Context, Poll},
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    task::unconstrained,
+    time::{Instant, sleep_until},
+};
 use zk_client::{
     ChildNames, EventType, NodeEvent, OwnedNode, Pending, ReadError, SessionEnd, SessionId, Stat,
     Watch, bytes::Bytes,
@@ -48,8 +51,7 @@ pub(crate) struct Position {
     pub(super) previous: Option<PreviousHolder>,
     /// The report of the wait.
     pub(super) span: WaitSpan,
-    /// The listing in flight, and the epoch of the connection when it was sent.
-    pub(super) looking: Option<(u64, Names)>,
+    pub(super) looking: Option<Looking>,
     /// The reads in flight that arm watches.
     pub(super) arming: Option<Arming>,
 }
@@ -137,8 +139,28 @@ impl Drop for WaitSpan {
     }
 }
 
-/// A listing in flight.
+/// What a listing tells.
 pub(super) type Names = Pending<(ChildNames, Stat), ReadError>;
+
+/// A listing in flight.
+#[derive(Debug)]
+pub(super) struct Looking {
+    /// The epoch of the connection when it was sent.
+    pub(super) epoch: u64,
+    pub(super) since: Instant,
+    pub(super) names: Names,
+}
+
+impl Looking {
+    /// Whether it was sent some time ago and has been answered, at an unknown time: the wait that asked was dropped. One
+    /// that is still under way is kept: waits that are dropped early, again and again, are to get an answer in the end.
+    fn is_old(&mut self) -> bool {
+        // Whatever this task has done before: what is there is seen.
+        let names = pin!(unconstrained(&mut self.names));
+        let mut cx = Context::from_waker(Waker::noop());
+        self.since.elapsed() >= LONG_WAIT && names.poll(&mut cx).is_ready()
+    }
+}
 
 /// A read with a watch in flight.
 pub(super) type Read = Pending<((Bytes, Stat), Watch), ReadError>;
@@ -238,6 +260,7 @@ impl Position {
     pub(crate) fn forget_if_old(&mut self) -> bool {
         let is_old = |listing: &Listing| listing.ahead() == 0 && listing.age() >= LONG_WAIT;
         let is_old = self.listing.as_ref().is_some_and(is_old);
+        let is_old = is_old || self.looking.as_mut().is_some_and(Looking::is_old);
         if is_old {
             self.forget();
         }

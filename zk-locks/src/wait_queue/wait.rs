@@ -8,7 +8,7 @@ use zk_client::{Cause, OwnedNode, ReadError, Rejection, path::join};
 use super::{
     Listing, Position, WaitQueue,
     listing::SIGHT,
-    position::{Arming, Wake, Watched},
+    position::{Arming, Looking, Wake, Watched},
 };
 use crate::{contender::REVOKE, error::AcquireError, together};
 
@@ -172,11 +172,13 @@ impl WaitQueue {
 
     /// Lists the queue anew.
     async fn list(&self, position: &mut Position) -> Result<Listing, AcquireError> {
-        let (epoch, names) = position.looking.get_or_insert_with(|| {
+        let looking = position.looking.get_or_insert_with(|| Looking {
             // Taken first: a listing repeated over a new connection must not pass for one of that connection.
-            (self.client.session().epoch(), self.client.children(&self.path).packed().submit())
+            epoch: self.client.session().epoch(),
+            since: Instant::now(),
+            names: self.client.children(&self.path).packed().submit(),
         });
-        let (epoch, names) = (*epoch, names.await);
+        let (epoch, names) = (looking.epoch, (&mut looking.names).await);
         position.looking = None;
         match names {
             Ok((names, _)) => {
