@@ -191,3 +191,23 @@ async fn check_whose_session_ends_meanwhile_tells_of_the_loss(setup: Setup) {
     let Status::Lost(lost) = guard.status() else { panic!("it is held after {closed:?}") };
     assert_eq!(checked, Err(CheckError::Lost(lost)));
 }
+
+/// The node that was checked was another contender's, and is gone when its owner is looked for.
+#[test_with(on_each_release)]
+async fn check_is_not_passed_by_what_is_gone(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let path = setup.path("between");
+    let guard = within(SimpleLock::new(&zk, &path).acquire()).await.unwrap();
+    setup.outsider.delete(&path).await.unwrap();
+    let theirs = within(SimpleLock::new(&setup.outsider, &path).acquire()).await.unwrap();
+    let read = proxy.on(Match::request(OpCode::GET_DATA).once()).hold();
+    let (checked, ()) = within(async {
+        tokio::join!(guard.check(), async {
+            read.fired().await;
+            theirs.release().await.unwrap();
+            read.release();
+        })
+    })
+    .await;
+    assert_eq!(checked, Err(CheckError::Lost(Lost::NodeDeleted)));
+}

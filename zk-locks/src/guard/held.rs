@@ -18,7 +18,7 @@ use super::{
     upkeep::Upkeep,
 };
 use crate::{
-    error::{CheckError, Lost},
+    error::{CheckError, Lost, nothing_written},
     together,
     token::FencingToken,
 };
@@ -234,12 +234,15 @@ impl Held {
                 Ok((_, stat)) if self.node.is_another(&stat) => {
                     return Err(self.lose(Lost::NodeDeleted).into());
                 }
-                Ok(_) | Err(ReadError::Rejected(_)) => {}
-                Err(ReadError::Unavailable(cause)) if checked.is_ok() => {
-                    return Err(CheckError::Unavailable(WriteError::NotApplied(cause)));
+                // What is gone does not come back: if it was there for the check, it was another's.
+                Err(ReadError::Rejected(Rejection::NoNode)) => {
+                    return Err(self.lose(Lost::NodeDeleted).into());
+                }
+                Err(error) if matches!(checked, Ok(Ok(_))) => {
+                    return Err(CheckError::Unavailable(nothing_written(error)));
                 }
                 // The result of the check is more precise.
-                Err(_) => {}
+                Ok(_) | Err(_) => {}
             }
         }
         match checked {
