@@ -98,14 +98,17 @@ pub(crate) fn without_id(data: Bytes) -> Bytes {
 /// The length of a UUID with its dashes.
 const ID_LENGTH: usize = 36;
 
+/// Those of ids in front of names: as Curator and this crate write them, and as go-zookeeper does.
+const ID_LENGTHS: [usize; 2] = [ID_LENGTH, 32];
+
 /// The separator between a lock's name and the sequence number where several locks share a path.
 pub(crate) const NAME_END: &str = "_lock_";
 
 /// Whether a node belongs to this lock of several that share a path: `<lock>_lock_<number>`, perhaps behind an id.
 fn is_of(lock: &str, name: &str) -> bool {
     let Some((before, _)) = name.rsplit_once(NAME_END) else { return false };
-    let behind_id = || before.strip_prefix("_c_")?.get(ID_LENGTH..)?.strip_prefix('-');
-    before == lock || behind_id() == Some(lock)
+    let behind_id = |length| before.strip_prefix("_c_")?.get(length..)?.strip_prefix('-');
+    before == lock || ID_LENGTHS.into_iter().any(|length| behind_id(length) == Some(lock))
 }
 
 #[cfg(test)]
@@ -169,6 +172,10 @@ mod tests {
         let counts = |name: &str| filter.read(name.to_owned()).is_ok();
         assert!(counts("report_lock_0000000001"));
         assert!(counts(&format!("_c_{ID}-report_lock_0000000001")));
+        // As go-zookeeper writes ids.
+        let hex = ID.replace('-', "");
+        assert!(counts(&format!("_c_{hex}-report_lock_0000000001")));
+        assert!(!counts(&format!("_c_{hex}-my-report_lock_0000000001")));
         assert!(!counts("my-report_lock_0000000001"));
         assert!(!counts("report_lock_report2_lock_0000000001"));
         assert!(!counts("lock-0000000001"));
