@@ -325,3 +325,23 @@ fn lost_place_in_front_ends_the_wait_for_the_others() {
         });
     }
 }
+
+/// They are lost with the first of them.
+#[test_with(in_virtual_time)]
+async fn several_leases_are_as_long_as_the_shortest(network: Network) {
+    let (short, long) = (Duration::from_secs(6), Duration::from_secs(20));
+    let one = network.options("one", "", 1).session_timeout(short).connect().await.unwrap();
+    let other = network.options("other", "", 2).session_timeout(long).connect().await.unwrap();
+    for zks in [[&one, &other], [&other, &one]] {
+        let locks = ["/a", "/b"].into_iter().zip(zks).map(|(path, zk)| Lock::new(zk, path));
+        let guards = within(MultiLock::of(locks).acquire()).await.unwrap();
+        network.cut("one");
+        network.cut("other");
+        pass(Duration::from_millis(100)).await;
+        let Status::Suspect { lease_left } = guards.status() else { panic!("{guards:?}") };
+        assert!(lease_left < short, "{lease_left:?}");
+        network.heal();
+        pass(Duration::from_secs(1)).await;
+        within(guards.release()).await.unwrap();
+    }
+}

@@ -1,6 +1,6 @@
 //! Several locks that are held together.
 
-use std::{future::Future, mem, pin::pin, slice};
+use std::{cmp::Reverse, future::Future, mem, pin::pin, slice, time::Duration};
 
 use zk_client::{MultiError, OpResult, Request, WriteError};
 
@@ -71,13 +71,15 @@ impl Guards {
         mem::take(&mut self.guards)
     }
 
-    /// The state as known locally, without a request: lost if any is. See [`Guard::status`].
+    /// The state as known locally, without a request: lost if any is, and with the shortest lease of those that are suspect.
+    /// See [`Guard::status`].
     #[must_use]
     pub fn status(&self) -> Status {
         let rank = |status: &Status| match status {
-            Status::Held => 0,
-            Status::Suspect { .. } => 1,
-            Status::Lost(_) => 2,
+            Status::Held => (0, Reverse(Duration::ZERO)),
+            // They are lost with the first of them.
+            Status::Suspect { lease_left } => (1, Reverse(*lease_left)),
+            Status::Lost(_) => (2, Reverse(Duration::ZERO)),
         };
         self.iter().map(Guard::status).max_by_key(rank).unwrap_or(Status::Held)
     }
