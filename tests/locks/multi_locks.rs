@@ -10,7 +10,7 @@ use zk_locks::{
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Match, Proxy};
 use zk_tests::{
-    network::{Network, pass},
+    network::{Disposition, Network, pass},
     test_with,
 };
 
@@ -324,6 +324,19 @@ fn lost_place_in_front_ends_the_wait_for_the_others() {
             assert_eq!(held.status(), Status::Held);
         });
     }
+}
+
+/// What was answered is as new as it gets, however long that took.
+#[test_with(in_virtual_time)]
+async fn slow_answers_do_not_keep_free_locks(network: Network) {
+    let zk = client_on(&network, "ours").await;
+    network.direct(|_, op| match op {
+        OpCode::GET_CHILDREN2 | OpCode::EXISTS => Disposition::Late(Duration::from_millis(1500)),
+        _ => Disposition::Answered,
+    });
+    let paths = ["/a".to_owned(), "/b".to_owned()];
+    let guards = within(with_and_without_ids(&zk, &paths).acquire()).await.unwrap();
+    within(guards.release()).await.unwrap();
 }
 
 /// They are lost with the first of them.

@@ -165,9 +165,10 @@ impl MultiLock {
     }
 
     /// Places that have been reached, one after the other: those at the heads of their queues were not watched for the
-    /// first second in which another one was waited for.
+    /// first second in which another one was waited for. Once: from then on they are watched wherever that lasts, and where
+    /// answers take longer each of them would be old when all have come.
     async fn all_granted(&self, mut places: Vec<Position>) -> Result<Guards, AcquireError> {
-        while places.iter_mut().fold(false, |any, position| position.forget_if_old() | any) {
+        if places.iter_mut().fold(false, |any, position| position.forget_if_old() | any) {
             self.wait_at(&mut places).await?;
         }
         self.granted(places)
