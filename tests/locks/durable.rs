@@ -3,13 +3,17 @@
 use std::time::Duration;
 
 use zk_client::{AclList, CreateMode, Id, Perms, Rejection};
-use zk_locks::{AcquireError, Client, DurableLock};
+use zk_locks::{AcquireError, Client, DurableLock, Status};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
-use zk_tests::test_with;
+use zk_tests::{
+    network::{Network, pass},
+    test_with,
+};
 
 use crate::locks::support::{
-    Setup, emptied, joined, on_each_release, on_each_release_threaded, within,
+    Setup, client_on, emptied, in_virtual_time, joined, on_each_release, on_each_release_threaded,
+    within,
 };
 
 /// Longer than any test takes.
@@ -210,4 +214,33 @@ async fn grants_that_may_not_be_listed_are_an_error(setup: Setup) {
     setup.outsider.create(&grants(&path), b"").acl(&blind).await.unwrap();
     let unseen = within(of(&setup.outsider, &path, "job").acquire()).await;
     assert_eq!(unseen.map(drop).unwrap_err(), AcquireError::Rejected(Rejection::NoAuth));
+}
+
+/// The first in line learns of the end of its place while the lock is held, and of nothing else.
+#[test_with(in_virtual_time)]
+async fn lost_place_in_front_ends_the_wait_for_the_holder(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let held = DurableLock::new(&other, "/job", "holder").without_lease();
+    let held = within(held.acquire()).await.unwrap();
+    let lock = of(&zk, "/job", "waits");
+    for is_deleted in [true, false] {
+        let lock = lock.clone();
+        let waiting = tokio::spawn(async move { lock.acquire().await });
+        pass(Duration::from_secs(3)).await;
+        let (names, _) = other.children("/job/locks").await.unwrap();
+        let node = format!("/job/locks/{}", names[0]);
+        other.set(&node, b"written").await.unwrap();
+        pass(Duration::from_secs(3)).await;
+        assert!(!waiting.is_finished());
+        if is_deleted {
+            other.delete(&node).await.unwrap();
+            let ended = within(waiting).await.unwrap();
+            assert_eq!(ended.map(drop), Err(AcquireError::NodeDeleted));
+            assert_eq!(held.status(), Status::Held);
+        } else {
+            within(held.release()).await.unwrap();
+            within(within(waiting).await.unwrap().unwrap().release()).await.unwrap();
+            return;
+        }
+    }
 }

@@ -98,7 +98,15 @@ impl DurableLock {
                 watch = None;
             }
             let changed = match &mut watch {
-                Some(watch) => timeout(seen.pause(&look), watch).await,
+                Some(watch) => tokio::select! {
+                    biased;
+                    changed = timeout(seen.pause(&look), watch) => changed,
+                    stayed = self.queue.stay(&mut position) => {
+                        stayed?;
+                        self.queue.wait(&mut position).await?;
+                        continue;
+                    }
+                },
                 // The first look is stale by now.
                 None => Ok(Ok(())),
             };
