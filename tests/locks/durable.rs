@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zk_client::{AclList, CreateMode, Id, Perms, Rejection};
-use zk_locks::{AcquireError, Client, DurableLock, Status};
+use zk_locks::{AcquireError, Client, DurableLock, Lost, Status};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::{
@@ -243,4 +243,25 @@ async fn lost_place_in_front_ends_the_wait_for_the_holder(network: Network) {
             return;
         }
     }
+}
+
+/// Servers tell nothing to those who may not list the grants, and without a lease no renewal finds out.
+#[test_with(in_virtual_time)]
+async fn grants_that_could_not_be_watched_are_watched_later(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let lock = DurableLock::new(&zk, "/job", "holder").without_lease();
+    let guard = within(lock.acquire()).await.unwrap();
+    let all = grants("/job");
+    let (acl, _) = other.acl(&all).await.unwrap();
+    let blind = Perms::CREATE | Perms::WRITE | Perms::DELETE | Perms::ADMIN;
+    other.set_acl(&all, &AclList::from_iter([Id::anyone().may(blind)])).await.unwrap();
+    // What its watch is used up for, unheard.
+    let stray = format!("{all}/stray");
+    other.create(&stray, b"").await.unwrap();
+    other.delete(&stray).await.unwrap();
+    pass(Duration::from_secs(3)).await;
+    other.set_acl(&all, &acl).await.unwrap();
+    assert_eq!(guard.status(), Status::Held);
+    other.delete(guard.path()).await.unwrap();
+    assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
 }

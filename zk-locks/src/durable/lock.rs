@@ -50,8 +50,9 @@ const LEASE: Duration = Duration::from_secs(30);
 ///
 /// A free lock costs six requests: a listing, the place in the queue with its listing in one round trip, the
 /// transaction that makes the grant, and, without a wait for them, the end of the place and a look at the grants. A
-/// release costs one; holding it, three writes in each lease. The first waiter makes eight reads in each lease, and after
-/// a second one of its own node; the others sleep, as for a [`Lock`](crate::Lock).
+/// release costs one; holding it, three writes in each lease, or without one a read every 45 seconds. The first waiter
+/// makes eight reads in each lease, and after a second one of its own node; the others sleep, as for a
+/// [`Lock`](crate::Lock).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

@@ -14,14 +14,15 @@ use zk_client::{
     path::{join, name},
 };
 
-use super::{DurableGuard, DurableLock, record::Record, tenure::Terms};
+use super::{
+    DurableGuard, DurableLock,
+    record::Record,
+    tenure::{RECHECK, Terms},
+};
 use crate::{error::AcquireError, token::FencingToken, wait_queue::Position};
 
 /// How often a waiter looks in each lease.
 const LOOKS: u32 = 4;
-
-/// How often to look at a lock without a lease, besides the watch: defence in depth.
-const RECHECK: Duration = Duration::from_secs(45);
 
 /// The present state of the lock.
 #[derive(Debug)]

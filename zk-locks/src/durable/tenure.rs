@@ -22,6 +22,9 @@ use crate::{error::Lost, token::FencingToken};
 /// How often a grant is renewed in each lease.
 const RENEWALS: u32 = 3;
 
+/// How often waiters and holders look at a lock without a lease, besides the watch: defence in depth.
+pub(super) const RECHECK: Duration = Duration::from_secs(45);
+
 /// The longest sleep of a timer; longer waits are repeated.
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -158,7 +161,7 @@ impl Tenure {
 
     /// Keeps the grant until the client's session has ended; once the grant is known to be gone, never returns.
     async fn keep_with(&self, client: &Client, begins: Begins) -> SessionEnd {
-        let pause = self.terms.lease.map_or(LONG, |lease| (lease / RENEWALS).min(LONG));
+        let pause = self.terms.lease.map_or(RECHECK, |lease| (lease / RENEWALS).min(LONG));
         let kept = async {
             if begins == Begins::Late {
                 // Its server may not know of the grant yet, and the lease has been running down.
@@ -171,7 +174,10 @@ impl Tenure {
                     tokio::select! {
                         biased;
                         heard = &mut gone => break heard?,
-                        () = sleep(pause) => self.renew(client, pause).await?,
+                        () = sleep(pause) => match self.terms.lease {
+                            Some(_) => self.renew(client, pause).await?,
+                            None => break,
+                        },
                     }
                 }
             }
@@ -211,7 +217,8 @@ impl Tenure {
         Ok(())
     }
 
-    /// Waits for a change among the grants. If they cannot be watched, renewals find out.
+    /// Waits for a change among the grants. If they cannot be watched, or servers keep the event to themselves for want of a
+    /// permission, renewals find out, or another look where there is no lease.
     ///
     /// # Errors
     /// If the session has ended, or the grant is gone.
