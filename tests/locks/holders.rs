@@ -1,5 +1,6 @@
 //! Following who holds a lock, from outside.
 
+use zk_client::CreateMode;
 use zk_locks::{Contender, Follow, Kind, Lock, RwLock, Semaphore};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Kind as Frame;
@@ -98,4 +99,21 @@ async fn permit_owners_are_reported_as_holders(setup: Setup) {
     until(&mut holders, &[first.token().get(), second.token().get()]).await;
     within(first.release()).await.unwrap();
     until(&mut holders, &[second.token().get()]).await;
+}
+
+/// A node that an operator has made there takes a permit too, and neither hides others nor keeps observers from them.
+#[test_with(on_each_release)]
+async fn permit_of_another_kind_hides_none(setup: Setup) {
+    let path = setup.existing("maintained").await;
+    let semaphore = Semaphore::new(&setup.outsider, &path, 4);
+    let name = format!("{path}/leases/by-hand-");
+    let by_hand = setup.outsider.create(&name, b"").mode(CreateMode::EphemeralSequential);
+    let by_hand = by_hand.parents().await.unwrap().stat.czxid.0;
+    let mut holders = Semaphore::new(&setup.client().await, &path, 4).follow();
+    until(&mut holders, &[by_hand]).await;
+    let first = within(semaphore.acquire()).await.unwrap();
+    until(&mut holders, &[by_hand, first.token().get()]).await;
+    assert_eq!(tokens(&within(semaphore.holders()).await.unwrap()).len(), 2);
+    within(first.release()).await.unwrap();
+    until(&mut holders, &[by_hand]).await;
 }

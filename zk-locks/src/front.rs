@@ -15,6 +15,8 @@ pub(crate) struct Front {
     client: Client,
     path: String,
     filter: Filter,
+    /// Whether several contenders of this kind are at the front together.
+    shares: fn(Kind) -> bool,
 }
 
 impl Source<Vec<Contender>> for Front {
@@ -37,7 +39,12 @@ impl Source<Option<Contender>> for Front {
 
 impl Front {
     pub(crate) fn new(client: &Client, path: &str, filter: Filter) -> Self {
-        Self { client: client.patient(), path: path.to_owned(), filter }
+        Self { client: client.patient(), path: path.to_owned(), filter, shares }
+    }
+
+    /// Of permits: each node stands for one, whatever its name.
+    pub(crate) fn of_permits(client: &Client, path: &str, filter: Filter) -> Self {
+        Self { shares: |_| true, ..Self::new(client, path, filter) }
     }
 
     /// Reads the present front, with a watch for the next change. A single exclusive contender is watched itself;
@@ -47,7 +54,7 @@ impl Front {
             let read = match self.client.children(&self.path).await {
                 Err(ReadError::Rejected(Rejection::NoNode)) => self.read_none().await?,
                 children => match self.first(children?.0).as_slice() {
-                    [first] if !shares(first.kind) => self.read_one(first).await?,
+                    [first] if !(self.shares)(first.kind) => self.read_one(first).await?,
                     _ => self.read_many().await?,
                 },
             };
@@ -83,7 +90,7 @@ impl Front {
             Err(error) => return Err(error),
         };
         let first = self.first(names);
-        if first.iter().any(|entry| !shares(entry.kind)) {
+        if first.iter().any(|entry| !(self.shares)(entry.kind)) {
             return Ok(None);
         }
         // The watch reports those that leave meanwhile.
@@ -95,7 +102,7 @@ impl Front {
     /// The first contender, or all at the front that share the lock.
     fn first(&self, names: Vec<String>) -> Vec<Entry> {
         let mut entries = self.filter.queue(names);
-        let together = entries.iter().take_while(|entry| shares(entry.kind)).count();
+        let together = entries.iter().take_while(|entry| (self.shares)(entry.kind)).count();
         entries.truncate(together.max(1));
         entries
     }

@@ -15,6 +15,7 @@ use crate::{
     contender::Contender,
     error::AcquireError,
     follow::Follow,
+    front::Front,
     guard::{Guard, Guards},
     layout::Role,
     wait_queue::WaitQueue,
@@ -198,7 +199,8 @@ impl Semaphore {
     /// comes or goes. Changes of the data of single holders, as when one is asked for its permit back, are not followed.
     #[must_use]
     pub fn follow(&self) -> Follow<Vec<Contender>> {
-        self.leases.queue().follow()
+        let WaitQueue { client, path, settings, .. } = &*self.leases;
+        Follow::new(Front::of_permits(client, path, settings.filter.clone()))
     }
 
     /// Lists the waiters, the first one first.
