@@ -1,12 +1,21 @@
 //! Asking for a lock back, taking it away, and making its path anew.
 
+use std::time::Duration;
+
 use zk_client::CreateMode;
-use zk_locks::{AcquireError, Client, Contender, ForeignNodes, Layout, Lock, Lost, zk_client};
+use zk_locks::{
+    AcquireError, Client, Contender, ForeignNodes, Layout, Lock, Lost, Queue, Semaphore, zk_client,
+};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
-use zk_tests::test_with;
+use zk_tests::{
+    network::{Network, pass},
+    test_with,
+};
 
-use crate::locks::support::{Setup, emptied, joined, on_each_release, within};
+use crate::locks::support::{
+    Setup, client_on, emptied, in_virtual_time, joined, on_each_release, within,
+};
 
 async fn contender(lock: &Lock, index: usize) -> Contender {
     lock.queue().contenders().await.unwrap().remove(index)
@@ -41,6 +50,23 @@ async fn holder_sees_a_revocation_at_any_time(setup: Setup) {
     within(guard.release()).await.unwrap();
     assert!(!queue.revoke(&holder).await.unwrap());
     emptied(&setup.outsider, &path).await;
+}
+
+/// The place for which it was asked is traded for the permit.
+#[test_with(in_virtual_time)]
+async fn permit_that_was_asked_back_in_the_queue_is_revoked(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let held = within(Semaphore::new(&other, "/permits", 1).acquire()).await.unwrap();
+    let semaphore = Semaphore::new(&zk, "/permits", 1);
+    let waiting = tokio::spawn(async move { semaphore.acquire().await });
+    pass(Duration::from_secs(3)).await;
+    let queue = Queue::new(&other, "/permits/locks");
+    let waits = queue.contenders().await.unwrap().remove(0);
+    assert!(queue.revoke(&waits).await.unwrap());
+    pass(Duration::from_secs(3)).await;
+    within(held.release()).await.unwrap();
+    let permit = within(waiting).await.unwrap().unwrap();
+    assert_eq!(within(permit.revoked()).await, Ok(()));
 }
 
 #[test_with(on_each_release)]

@@ -106,9 +106,9 @@ impl Semaphore {
         let mut nodes = create.submit();
         let failed = match (&mut nodes).await {
             Ok(Ok(nodes)) => {
-                let waited = rest.traded();
+                let (waited, revoked) = rest.traded();
                 let guards = nodes.into_iter().map(|node| {
-                    let guard = Guard::of_node(&self.leases, node, (None, false))?;
+                    let guard = Guard::of_node(&self.leases, node, (None, revoked))?;
                     Ok(guard.granted(&self.leases, waited))
                 });
                 return Ok(Outcome::Granted(guards.collect::<Result<_, Lost>>()?));

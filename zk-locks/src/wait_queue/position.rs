@@ -100,9 +100,9 @@ impl DetachedPosition {
         }
     }
 
-    /// Ends the wait: the node was traded for a grant.
-    pub(crate) fn traded(mut self) -> Waited {
-        self.span.end()
+    /// Ends the wait: the node was traded for a grant. Whether a client had asked for that back, too.
+    pub(crate) fn traded(mut self) -> (Waited, bool) {
+        (self.span.end(), self.revoked)
     }
 }
 
