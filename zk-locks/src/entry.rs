@@ -72,9 +72,14 @@ impl<N: AsRef<str>> Entry<N> {
     /// living nodes are close together. Equal numbers are legitimate only where a Curator writer has taken
     /// a read lock under its write lock: the write counts as the earlier one.
     pub(crate) fn order<M: AsRef<str>>(&self, other: &Entry<M>) -> Ordering {
-        let distance = self.sequence.wrapping_sub(other.sequence);
-        distance
-            .cmp(&0)
+        self.order_from(other.sequence, other)
+    }
+
+    /// The same as seen from one of several places, `base`: an order of them all, wherever they are.
+    pub(crate) fn order_from<M: AsRef<str>>(&self, base: i32, other: &Entry<M>) -> Ordering {
+        let [ours, theirs] =
+            [self.sequence, other.sequence].map(|number| number.wrapping_sub(base));
+        ours.cmp(&theirs)
             .then_with(|| (self.kind == Kind::Read).cmp(&(other.kind == Kind::Read)))
             .then_with(|| self.name.as_ref().cmp(other.name.as_ref()))
     }

@@ -76,7 +76,9 @@ impl Filter {
     pub(crate) fn queue(&self, names: Vec<String>) -> Vec<Entry> {
         let mut queue: Vec<Entry> =
             names.into_iter().filter_map(|name| self.read(name).ok()).collect();
-        queue.sort_by(Entry::order);
+        // As seen from one of them: without that, places too far apart have no order, which no sort can be without.
+        let base = queue.first().map_or(0, |entry| entry.sequence);
+        queue.sort_by(|one, other| one.order_from(base, other));
         queue
     }
 
@@ -181,6 +183,22 @@ mod tests {
         assert!(!counts("lock-0000000001"));
         assert!(!filter.is_foreign("other_lock_0000000001"));
         assert!(filter.is_foreign("other"));
+    }
+
+    /// Numbers so far apart that each is ahead of the next one, and the last of the first, as other programs may have made
+    /// them, in any arrangement.
+    #[test]
+    fn numbers_without_an_order_are_listed() {
+        let numbers = [1, i32::MAX - 7, i32::MIN + 7];
+        let mut state = 1_u32;
+        let mut drawn = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            numbers[usize::try_from(state >> 16).unwrap_or_default() % 3]
+        };
+        for count in 0..200 {
+            let names = (0..count).map(|index| format!("{index}-lock-{:010}", drawn())).collect();
+            assert_eq!(Filter::default().queue(names).len(), count);
+        }
     }
 
     #[test]
