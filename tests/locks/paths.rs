@@ -1,6 +1,6 @@
 //! Paths that are missing, or go while a client is about to use them.
 
-use zk_locks::{AcquireError, Lock, MultiLock};
+use zk_locks::{AcquireError, Layout, Lock, MultiLock};
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
 use zk_tests::test_with;
@@ -88,5 +88,27 @@ async fn no_grant_at_sequence_overflow() {
         within(once.release()).await.unwrap();
         let together = within(MultiLock::of([always]).acquire()).await.unwrap();
         within(together.release()).await.unwrap();
+    }
+}
+
+/// Before 3.5 numbers go on behind the last one with a sign, which ends any layout's names.
+#[tokio::test]
+async fn wrapped_number_is_one_in_every_layout() {
+    let mut config = Config::default();
+    config.release = Release::V3_4;
+    let server = TestServer::start_with(config).await.unwrap();
+    let zk = zk_locks::Client::connect(&server.connect_string()).await.unwrap();
+    for layout in [Layout::Curator, Layout::Kazoo, Layout::Recipe, Layout::HostType, Layout::Bare] {
+        let lock = Lock::builder(&zk, "/wrapped").layout(layout).build();
+        let holder = within(lock.acquire()).await.unwrap();
+        for next in [i32::MIN, -1] {
+            server.with(|ensemble, _| assert!(ensemble.set_sequence("/wrapped", next)));
+            let refused = within(lock.enqueue()).await.map(drop);
+            let exhausted = AcquireError::SequenceExhausted { sequence: next };
+            assert_eq!(refused, Err(exhausted), "{layout:?}");
+        }
+        within(holder.release()).await.unwrap();
+        emptied(&zk, "/wrapped").await;
+        zk.delete("/wrapped").await.unwrap();
     }
 }

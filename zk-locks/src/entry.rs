@@ -116,11 +116,14 @@ fn numbered(name: &str) -> Option<(i32, Kind)> {
         let (_, kind) = MARKERS.iter().find(|(marker, _)| before.ends_with(marker))?;
         Some((number, *kind))
     });
-    marked.or_else(|| {
+    let is_recipe = |before: &str| before.starts_with("x-") && before.ends_with('-');
+    let of_recipe =
+        || endings(name).find(|(before, _)| is_recipe(before)).map(|it| (it.1, Kind::Exclusive));
+    marked.or_else(of_recipe).or_else(|| {
+        // What looks like a sign may be a dash in front of a number of another length.
         let digits = name.get(name.len().checked_sub(10)?..)?;
-        let is_recipe = name.starts_with("x-") && name[..name.len() - 10].ends_with('-');
-        let kind = if is_recipe { Kind::Exclusive } else { Kind::Unknown };
-        Some((parse_sequence(digits).filter(|_| !digits.starts_with('-'))?, kind))
+        let number = parse_sequence(digits).filter(|_| !digits.starts_with('-'))?;
+        Some((number, Kind::Unknown))
     })
 }
 
@@ -146,6 +149,8 @@ mod tests {
         check(&format!("_c_{UUID}-__WRIT__0000000004"), Some((4, Kind::Write)));
         check("x-72057858583691264-0000000005", Some((5, Kind::Exclusive)));
         check("x--123-0000000005", Some((5, Kind::Exclusive)));
+        check("x-123--2147483648", Some((i32::MIN, Kind::Exclusive)));
+        check("x-123--000000001", Some((-1, Kind::Exclusive)));
         check("report_lock_0000000006", Some((6, Kind::Exclusive)));
         check("lock--2147483648", Some((i32::MIN, Kind::Exclusive)));
         check("lock--000000001", Some((-1, Kind::Exclusive)));
