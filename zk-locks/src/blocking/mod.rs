@@ -164,7 +164,9 @@ impl Wake for Unpark {
 }
 
 /// A recipe, or a value it returned, for threads: asynchronous methods block here, under the same names. Methods that
-/// need no waiting are reached by dereferencing. Get one from [`BlockingSession::adopt`].
+/// need no waiting and only look at the value are reached by dereferencing; those that change it or use it up, such as
+/// [`carry_on`](crate::DurableGuard::carry_on) and [`share`](crate::Guard::share), need what is [within](Self::into_inner). Get
+/// one from [`BlockingSession::adopt`].
 ///
 /// | | blocking methods |
 /// |---|---|
