@@ -29,7 +29,10 @@ pub struct Contender {
     pub session: SessionId,
     /// When it joined: milliseconds since 1970 on the clock of the leader.
     pub since: i64,
-    /// What its fencing token is, or will be: larger than those of all holders before.
+    /// What its fencing token is, or will be: larger than those of all holders before. Of a reader that was a
+    /// [writer](crate::WriteGuard::downgrade) it is that of the read node, while the guard keeps the writer's, which is smaller.
+    /// One that waits for a [`Semaphore`](crate::Semaphore) or a [`DurableLock`](crate::DurableLock) trades its node for the
+    /// grant, and the token is larger then.
     pub token: FencingToken,
     /// The data of its node, without the id: a description, or what a candidate publishes.
     pub data: Bytes,
