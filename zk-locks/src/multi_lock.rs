@@ -51,8 +51,8 @@ use crate::{
 /// in one round trip. The [loss](Guards::lost) of one is the loss of all: release the others, and ask for all anew.
 ///
 /// Where one transaction will not do, because servers do not support it, it would be too long, or the locks are of
-/// [several clients](MultiLock::of), the locks are taken one after the other in the order of their paths, which all
-/// contenders that do so share. If one cannot be had, all are released again.
+/// [several clients](MultiLock::of), the locks are taken one after the other in the order of their paths, as their clients
+/// have them: contenders that do so share that order if they have the same roots. If one cannot be had, all are released again.
 ///
 /// Limits of [holding](crate::Builder::release_after) count from the moment at which all are held.
 #[derive(Clone, Debug)]
