@@ -4,12 +4,15 @@ use std::path::Path;
 
 use clap::Parser as _;
 use serde::Serialize;
-use zk_client::{CreateMode, MultiError, OpResult, Request, Stat, WriteError};
+use zk_client::{
+    CreateMode, MultiError, OpResult, Request, Stat, WriteError,
+    path::{PathError, ZkPath},
+};
 
 use crate::{
     args::{CommonArgs, MultiArgs, Operation},
     commands::text,
-    exit::{Exit, Failure},
+    exit::{Exit, Failure, with_slashes},
     render::{self, NodeReport},
 };
 
@@ -81,9 +84,29 @@ fn parse(name: &str, text: &str) -> Result<Vec<Line>, Failure> {
                 let text = error.to_string();
                 wrong(text.lines().next().unwrap_or_default().trim_start_matches("error: "))
             })?;
+            checked(&operation).map_err(|error| {
+                let failure = wrong(&error.to_string());
+                match with_slashes(path(&operation)) {
+                    Some(next) => failure.next(next),
+                    None => failure,
+                }
+            })?;
             Ok(Line { number, operation })
         })
         .collect()
+}
+
+/// Whether the path is one: the client would say so of the whole transaction.
+fn checked(operation: &Operation) -> Result<(), PathError> {
+    let path = path(operation);
+    match operation {
+        // With what servers append.
+        Operation::Create { sequential: true, .. } => {
+            let named = format!("{path}0").parse::<ZkPath>();
+            named.map(drop).map_err(|error| PathError { path: path.to_owned(), ..error })
+        }
+        _ => path.parse::<ZkPath>().map(drop),
+    }
 }
 
 type Multi<'a> = Request<'a, Result<Vec<OpResult>, MultiError>, WriteError>;
@@ -155,12 +178,23 @@ mod tests {
         assert_eq!((*version, &**data), (Some(3), "-1"));
     }
 
+    /// It is about the path, which is not the file's.
+    #[test]
+    fn advice_on_a_path_is_about_that_path() {
+        let said = parse("f", "create jobs/7 x").unwrap_err().to_string();
+        assert!(said.ends_with("do not end in one: /jobs/7"), "{said}");
+        assert!(parse("f", "create --sequential /jobs/").is_ok());
+    }
+
     #[test]
     fn errors_name_their_line() {
         for (text, message) in [
             ("create /a 'x", "f:1: a quotation does not end"),
             ("\nfly /a", "f:2: unrecognized subcommand 'fly'"),
             ("set /a x --version -1", "f:1: "),
+            ("check /\ncreate jobs/7 x", "f:2: "),
+            ("create --sequential jobs/ x", "f:1: "),
+            ("delete /a/", "f:1: "),
         ] {
             let failure = parse("f", text).unwrap_err();
             assert!(failure.to_string().starts_with(message), "{failure}");
