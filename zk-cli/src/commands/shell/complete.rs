@@ -135,7 +135,10 @@ fn wanted(grammar: &clap::Command, typed: &Typed) -> Wanted {
                 || (long.is_none() && short.is_some_and(is_short))
         })
     };
-    let takes_value = |word: &str| option(word).filter(|arg| arg.get_action().takes_values());
+    // Where an equals sign is required, no word of its own is the value.
+    let is_apart =
+        |arg: &&clap::Arg| arg.get_action().takes_values() && !arg.is_require_equals_set();
+    let takes_value = |word: &str| option(word).filter(is_apart);
     if words.iter().any(|word| word == "--") {
         return Wanted::Nothing;
     }
@@ -188,8 +191,16 @@ mod tests {
         }
         let Wanted::Any(options) = at("ls --") else { panic!() };
         assert!(options.contains(&"--recursive".to_owned()), "{options:?}");
-        let paths =
-            ["ls ", "ls -l /a", "get ", "set --version 3 ", "create ", "cd x", "lock --shared "];
+        let paths = [
+            "ls ",
+            "ls -l /a",
+            "get ",
+            "set --version 3 ",
+            "create ",
+            "cd x",
+            "lock --shared ",
+            "quota --delete ",
+        ];
         for line in paths {
             assert_eq!(at(line), Wanted::Path, "{line}");
         }
