@@ -29,7 +29,12 @@ impl Typed {
                 (is_word, start) = (true, at);
             }
             match (c, quote) {
-                ('\\', None | Some('"')) => last.extend(chars.next().map(|(_, c)| c)),
+                ('\\', None) => last.extend(chars.next().map(|(_, c)| c)),
+                ('\\', Some('"')) => {
+                    let next = chars.next().map(|(_, c)| c);
+                    let is_escaped = next.is_none_or(|c| matches!(c, '"' | '\\' | '$' | '`'));
+                    last.extend((!is_escaped).then_some('\\').into_iter().chain(next));
+                }
                 (c, Some(open)) if c == open => quote = None,
                 ('\'' | '"', None) => quote = Some(c),
                 _ => last.push(c),
@@ -86,6 +91,14 @@ mod tests {
             read("set '' \"x\\\""),
             (vec!["set".into(), "".into()], "x\"".into(), 7, Some('"'))
         );
+    }
+
+    #[test]
+    fn words_are_split_as_by_the_shell() {
+        for line in [r#"a "b\c\"\\\$" \d 'e\f'"#, "a b#c 'd # e'", "  a\tb  "] {
+            let read = Typed::read(&format!("{line} ")).before;
+            assert_eq!(Some(read), shlex::split(line), "{line}");
+        }
     }
 
     #[test]
