@@ -50,7 +50,14 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, Failure> {
     } else {
         render::bytes(title.as_bytes())?;
     }
-    let (verdict, timeline) = perform(&args, &stage).await?;
+    let (verdict, timeline) = match perform(&args, &stage).await {
+        Ok(performed) => performed,
+        Err(failure) => {
+            // Why it has failed is what there is to say, also if the path stays.
+            let _ = stage.clear().await;
+            return Err(failure);
+        }
+    };
     let text = format!("{timeline}\n{}", verdict.text());
     if args.output.json {
         eprint(&text);

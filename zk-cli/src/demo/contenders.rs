@@ -12,6 +12,7 @@ use zk_locks::Lock;
 use super::{
     progress::Progress,
     resource::{Resource, Visitor},
+    stage::CONNECT_DEADLINE,
 };
 
 /// How long servers keep a contender's session without hearing from it: longer than a busy machine may
@@ -43,8 +44,8 @@ pub(crate) async fn connect(servers: &str, contenders: usize) -> Result<Vec<Clie
     let mut to_come = contenders;
     while clients.len() < contenders {
         while to_come > 0 && connecting.len() < CONNECTING_MAX {
-            connecting
-                .spawn(ConnectOptions::new(servers)?.session_timeout(SESSION_TIMEOUT).connect());
+            let options = ConnectOptions::new(servers)?.session_timeout(SESSION_TIMEOUT);
+            connecting.spawn(options.connect_deadline(Some(CONNECT_DEADLINE)).connect());
             to_come -= 1;
         }
         if let Some(connected) = connecting.join_next().await {

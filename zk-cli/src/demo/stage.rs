@@ -22,7 +22,7 @@ use zk_testkit::{
 use crate::exit::{Exit, Failure};
 
 /// How long to try to reach a server that is said to run.
-const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Where the demo takes place.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! `zk demo`.
 
+use zk_testkit::{TestServer, proxy::Match};
+
 use crate::support::{World, run, zk};
 
 #[tokio::test]
@@ -43,6 +45,21 @@ async fn demo_leaves_a_running_server_unchanged() {
     assert!(ended.stdout.ends_with("PASSED\n"), "{ended:?}");
     assert!(ended.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ended.stdout);
     assert_eq!(world.run(["ls", "/"]).await.ok(), "zookeeper\n");
+}
+
+/// Such as where servers accept fewer connections of one address than there are contenders.
+#[tokio::test]
+async fn demo_that_fails_leaves_no_path() {
+    let server = TestServer::start().await.unwrap();
+    // Who comes after the referee is told that the session is over.
+    let refuse = |answer: &mut Vec<u8>| answer[4..16].fill(0);
+    let refused = server.on(Match::connect_response().skip(1)).rewrite(refuse);
+    let addr = server.connect_string();
+    let args = ["demo", "--server", &addr, "--contenders", "2", "--path", "/x/y"];
+    let ended = run(zk("").args(args)).await;
+    assert_eq!(ended.code, Some(69), "{ended:?}");
+    assert!(refused.times_fired() > 0, "{ended:?}");
+    assert!(!server.paths().iter().any(|path| path.starts_with("/x")), "{:?}", server.paths());
 }
 
 #[tokio::test]
