@@ -155,12 +155,8 @@ pub(crate) fn judged(servers: impl Iterator<Item = (String, Answer)>) -> Report 
         _ => None,
     };
     let standings: Vec<_> = servers.iter().map(|(_, answer)| standing(answer)).collect();
-    let heads: Vec<i64> = standings
-        .iter()
-        .flatten()
-        .filter(|(mode, _)| matches!(&**mode, "leader" | "standalone"))
-        .map(|(_, zxid)| *zxid)
-        .collect();
+    let heads: Vec<i64> =
+        standings.iter().flatten().filter(|(mode, _)| leads(mode)).map(|(_, zxid)| *zxid).collect();
     let head = match *heads {
         [head] => Some(head),
         _ => None,
@@ -222,7 +218,9 @@ fn table(report: &Report) -> String {
 /// What to look at where something is wrong.
 fn advice(report: &Report) -> Option<Failure> {
     let not_served = |it: &&Server| !matches!(it.answer, Answer::Serves(_));
-    let Server { server, answer, .. } = report.servers.iter().find(not_served)?;
+    let Some(Server { server, answer, .. }) = report.servers.iter().find(not_served) else {
+        return without_a_head(report);
+    };
     let (what, next) = match answer {
         Answer::Fails { .. } => (
             "does not answer",
@@ -234,6 +232,29 @@ fn advice(report: &Report) -> Option<Failure> {
         ),
     };
     Some(Failure::new(Exit::No, format_args!("{server} {what}")).next(next))
+}
+
+/// The same where all of them serve.
+fn without_a_head(report: &Report) -> Option<Failure> {
+    let is_head =
+        |it: &&Server| matches!(&it.answer, Answer::Serves(standing) if leads(&standing.mode));
+    let (what, next) = match report.servers.iter().filter(is_head).count() {
+        1 => return None,
+        0 => (
+            "no leader is among these servers".to_owned(),
+            "zk config lists the members, for --server to name all; read-only ones have no quorum",
+        ),
+        heads => (
+            format!("{heads} of these servers lead, or stand alone"),
+            "they are of several ensembles: zk config lists the members of one",
+        ),
+    };
+    Some(Failure::new(Exit::No, what).next(next))
+}
+
+/// Whether a server of this kind is followed by others, or by none.
+fn leads(mode: &str) -> bool {
+    matches!(mode, "leader" | "standalone")
 }
 
 fn unknown() -> String {

@@ -38,6 +38,27 @@ async fn health_reports_every_ensemble_member() {
     assert!(ended.stdout.contains("refused"), "{}", ended.stdout);
 }
 
+/// All of them serve: what is wrong is what is not among them.
+#[tokio::test]
+async fn health_says_that_no_leader_is_among_the_servers() {
+    let args = ["serve", "--port", "0", "--members", "3"];
+    let mut serve = Running::start(zk("").args(args));
+    let servers = serve.line().await;
+    let health = run(zk(&servers).args(["health", "--json"])).await.json();
+    let of = |mode: &str| {
+        let mut members = health["servers"].as_array().unwrap().iter();
+        members.find(|it| it["mode"] == mode).unwrap()["server"].as_str().unwrap().to_owned()
+    };
+    let followed = run(zk(&of("follower")).args(["health"])).await;
+    assert_eq!(followed.code, Some(1), "{followed:?}");
+    assert_eq!(followed.complaint(), "no leader is among these servers");
+    let other = TestServer::start().await.unwrap();
+    let two = format!("{},{}", of("leader"), other.connect_string());
+    let two = run(zk(&two).args(["health"])).await;
+    assert_eq!(two.code, Some(1), "{two:?}");
+    assert_eq!(two.complaint(), "2 of these servers lead, or stand alone");
+}
+
 #[tokio::test]
 async fn config_lists_members_and_own_identity() {
     let ensemble = Ensemble::start(Release::V3_9).await.unwrap();
