@@ -1,6 +1,9 @@
 //! `zk import`: nodes from a file.
 
-use zk_client::{AclList, Client, Create, Rejection, WriteError};
+use zk_client::{
+    AclList, Client, Create, Rejection, WriteError,
+    path::{PathError, ZkPath},
+};
 
 use crate::{
     acl::{self, Entry},
@@ -14,7 +17,7 @@ use crate::{
 /// A node, ready to be created.
 #[derive(Debug)]
 struct Wanted {
-    path: String,
+    path: ZkPath,
     data: Vec<u8>,
     acl: Option<AclList>,
 }
@@ -51,8 +54,10 @@ fn parse(top: &str, name: &str, text: &str) -> Result<Vec<Wanted>, Failure> {
                 acl.iter().map(|entry| entry.parse::<Entry>()).collect::<Result<Vec<_>, _>>()
             });
             let entries = entries.transpose().map_err(|error| wrong(&error))?;
+            let path: ZkPath =
+                absolute(top, &node.path).parse().map_err(|error: PathError| wrong(&error))?;
             Ok(Wanted {
-                path: absolute(top, &node.path),
+                path,
                 data: node.data.bytes().map_err(|error| wrong(&error))?,
                 acl: entries.map(|entries| acl::list(&entries)),
             })
@@ -72,7 +77,7 @@ async fn import(args: &ImportArgs, client: &Client, wanted: &[Wanted]) -> Result
             let created = match created.await {
                 // The node above may have been asked for again, and so behind this one.
                 Err(WriteError::Rejected(Rejection::NoNode)) => {
-                    if node.path == top {
+                    if *node.path == *top {
                         create_above(client, top).await?;
                     }
                     create(client, node).await

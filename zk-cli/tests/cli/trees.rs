@@ -160,6 +160,9 @@ async fn a_file_with_a_mistake_creates_nothing() {
         r#"{"path": "b"}"#,
         r#"{"path": "b", "data_base64": "?"}"#,
         r#"{"path": "b", "data": "", "acl": ["all"]}"#,
+        r#"{"path": "b//c", "data": ""}"#,
+        r#"{"path": "/b", "data": ""}"#,
+        r#"{"path": "../b", "data": ""}"#,
     ] {
         fs::write(file.path(), format!("{{\"path\": \"\", \"data\": \"\"}}\n{wrong}\n")).unwrap();
         let ended = world.run(["import", "/new", path]).await;
