@@ -25,28 +25,29 @@ pub(crate) enum Exit {
     Taken,
     /// It is unknown whether a write was carried out.
     InDoubt,
-    /// `zk lock`: the lock was lost, and the command ended for it.
+    /// `zk lock`, `zk elect`: the lock was lost, and the command ended for it.
     LockLost,
     /// `zk lock --timeout`: the time is over.
     TimedOut,
-    /// `zk lock`: the command is there but cannot be run.
+    /// `zk lock`, `zk elect`, `zk watch`: the command is there but cannot be run.
     NotExecutable,
-    /// `zk lock`: there is no such command.
+    /// The same: there is no such command.
     NotFound,
-    /// `zk lock`: what the command exited with.
+    /// `zk lock`, `zk elect`: what the command exited with.
     Command(u8),
-    /// Of the command, or of `zk lock` while it waited.
+    /// Of the command, or of this one while it waited.
     Signal(i32),
 }
 
-/// What the help says about exit codes, in the order of their numbers. Those of failures of `zk lock` keep
-/// clear of what commands commonly exit with: they are of the ranges of `sysexits.h`, `timeout` and `env`.
+/// What the help says about exit codes, in the order of their numbers. Those that tell only of a lock, or of a command under
+/// one, keep clear of what commands commonly exit with: they are of the ranges of `sysexits.h`, `xargs`, `timeout` and `env`.
+/// What any command may end in, `zk lock` may as well.
 const TABLE: [(&str, Exit, &str); 12] = [
-    ("0", Exit::Done, "done (lock: the command's own code, whatever it is)"),
+    ("0", Exit::Done, "done (lock, elect: the command's own code, whatever it is)"),
     (
         "1",
         Exit::No,
-        "the answer is no: no such node, exists already, other version, not\nempty, no permission; demo: the lock was violated",
+        "the answer is no: no such node, exists already, other version, not\nempty, no permission; health, sessions, top: a server does not answer;\ndemo: the lock was violated",
     ),
     ("2", Exit::Usage, "the command line makes no sense"),
     ("69", Exit::Unavailable, "no server or no session, or lost; demo: no ZooKeeper to start"),
@@ -57,14 +58,14 @@ const TABLE: [(&str, Exit, &str); 12] = [
         Exit::InDoubt,
         "the connection was lost in the middle of a write, which may or may\nnot have been carried out",
     ),
-    ("123", Exit::LockLost, "lock: the lock was lost, and the command has been ended"),
+    ("123", Exit::LockLost, "lock, elect: the lock was lost, and the command has been ended"),
     ("124", Exit::TimedOut, "lock --timeout: not acquired in time"),
-    ("126", Exit::NotExecutable, "lock: the command cannot be run"),
-    ("127", Exit::NotFound, "lock: there is no such command"),
+    ("126", Exit::NotExecutable, "lock, elect, watch: the command cannot be run"),
+    ("127", Exit::NotFound, "lock, elect, watch: there is no such command"),
     (
         "128+n",
         Exit::Signal(0),
-        "lock: the command has died of signal n, or the wait was given up\nbecause of it",
+        "signal n has ended what lasts: the command of lock or elect, the wait\nfor either, watch, holders --watch, create --ephemeral",
     ),
 ];
 

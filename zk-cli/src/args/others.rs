@@ -122,7 +122,7 @@ pub(crate) struct ManArgs {
 /// Explain a subcommand, or a topic
 #[derive(Debug, ClapArgs)]
 pub(crate) struct HelpArgs {
-    /// A subcommand; or connection, exit-codes, jobs, names [default: list them]
+    /// A subcommand; or connection, exit-codes, jobs, names, serving [default: list them]
     pub(crate) topic: Option<String>,
 }
 

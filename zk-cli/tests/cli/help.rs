@@ -1,5 +1,7 @@
 //! What the command says of itself.
 
+use zk_testkit::TestServer;
+
 use crate::support::{run, subcommands, zk};
 
 /// What fits a screen: in short, and all of it.
@@ -45,6 +47,21 @@ async fn topics_and_subcommands_are_explained() {
     let unknown = run(zk("").args(["help", "frobnicate"])).await;
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert!(unknown.complaint().contains("neither a subcommand nor a topic"), "{unknown:?}");
+}
+
+/// Of what several commands may end in, the list of codes names each.
+#[tokio::test]
+async fn exit_codes_name_the_commands_that_have_them() {
+    let server = TestServer::start().await.unwrap();
+    let addr = server.connect_string();
+    let codes = run(zk("").args(["help", "exit-codes"])).await.ok();
+    let (_, behind) = codes.split_once("\n  127 ").unwrap();
+    let line = behind.lines().next().unwrap();
+    for command in ["lock", "elect", "watch"] {
+        let ended = run(zk(&addr).args([command, "/a", "--", "/nowhere/at/all"])).await;
+        assert_eq!(ended.code, Some(127), "{command}: {ended:?}");
+        assert!(line.contains(command), "{command}: {line}");
+    }
 }
 
 #[tokio::test]
