@@ -71,6 +71,8 @@ pub(crate) struct Searched {
     pub(crate) is_complete: bool,
     /// Locks that were found and are not followed, because there are too many.
     pub(crate) left_out: usize,
+    /// Nodes without a number that may be locks, and were not read, because there are too many.
+    pub(crate) unread: usize,
 }
 
 /// A lock on the board.

@@ -25,7 +25,7 @@ const NODES_MAX: usize = 2_000;
 const SEARCH_EVERY: Duration = Duration::from_secs(15);
 
 /// Locks that are followed, each at the cost of one small read per round while it does not change.
-const LOCKS_MAX: usize = 200;
+pub(crate) const LOCKS_MAX: usize = 200;
 
 /// Requests on their way at once: far fewer than a client lets wait.
 const BATCH: usize = 250;
@@ -294,7 +294,10 @@ async fn found(
     while !level.is_empty() {
         let mut next = Vec::new();
         for batch in level.chunks(BATCH) {
-            let batch = batch.get(..NODES_MAX.saturating_sub(nodes)).unwrap_or(batch);
+            // What is below those in front of it counts as well, once the level is through.
+            let room = NODES_MAX.saturating_sub(nodes);
+            is_complete &= batch.len() <= room;
+            let batch = batch.get(..room).unwrap_or(batch);
             nodes += batch.len();
             let cork = client.cork();
             let asked: Vec<_> =
@@ -339,11 +342,12 @@ async fn found(
         parent(path).and_then(|above| found.get(above)).is_some_and(|it| *it == Shape::Kazoo)
     };
     single.retain(|path| !is_permit(path));
+    let unread = single.len().saturating_sub(LOCKS_MAX);
     single.truncate(LOCKS_MAX);
     for path in held_singly(client, single).await? {
         found.insert(path, Shape::Single);
     }
-    Ok((found, Searched { nodes, hidden, is_complete, left_out: 0 }))
+    Ok((found, Searched { nodes, hidden, is_complete, left_out: 0, unread }))
 }
 
 /// Of these nodes those that are locks: their data names a process, as that of simple locks does. Members of groups and

@@ -14,7 +14,7 @@ use zk_testkit::TestServer;
 use super::{
     board::SHOWN_MAX,
     draw, keys,
-    search::Follower,
+    search::{Follower, LOCKS_MAX},
     state::{Action, Effect, Link, Overlay, Pane, State, Update, Verb},
     tree::Listing,
 };
@@ -54,6 +54,19 @@ impl World {
         drop(cork);
         for made in made {
             made.await.unwrap();
+        }
+    }
+
+    /// Nodes that are no contenders.
+    async fn create(&self, paths: &[String], mode: CreateMode) {
+        for some in paths.chunks(500) {
+            let cork = self.client.cork();
+            let made: Vec<_> =
+                some.iter().map(|path| cork.create(path, b"x").mode(mode).submit()).collect();
+            drop(cork);
+            for made in made {
+                made.await.unwrap();
+            }
         }
     }
 
@@ -149,6 +162,29 @@ async fn long_queues_cost_a_bounded_number_of_reads() {
     world.look().await;
     let after = counts(&world);
     assert_eq!([0, 1, 2].map(|n| after[n] - before[n]), [0, 0, 1]);
+}
+
+/// What a search does not look at is said, wherever the limit is reached: here in the middle of a level.
+#[tokio::test]
+async fn search_says_what_it_leaves_out() {
+    let mut world = World::new().await;
+    let wide: Vec<_> = (0..1_000).map(|n| format!("/wide/n{n:04}-")).collect();
+    world.client.create("/wide", b"").await.unwrap();
+    world.create(&wide, CreateMode::Persistent).await;
+    let deep: Vec<_> =
+        wide[..240].iter().flat_map(|above| (0..6).map(move |n| format!("{above}/d{n}"))).collect();
+    world.create(&deep, CreateMode::Persistent).await;
+    world.look().await;
+    let text = drawn(&world.state, 160, 40);
+    assert!(text.contains("only the first 2000 nodes searched"), "{text}");
+
+    let mut world = World::new().await;
+    world.client.create("/group", b"").await.unwrap();
+    let members: Vec<_> = (0..LOCKS_MAX + 5).map(|n| format!("/group/m{n:03}-")).collect();
+    world.create(&members, CreateMode::Ephemeral).await;
+    world.look().await;
+    let text = drawn(&world.state, 160, 40);
+    assert!(text.contains("5 ephemeral nodes not looked at"), "{text}");
 }
 
 #[tokio::test]

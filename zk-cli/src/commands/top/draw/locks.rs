@@ -77,6 +77,9 @@ pub(crate) fn status(state: &State) -> String {
     if searched.left_out > 0 {
         words.push(format!("{} more locks are not followed", searched.left_out));
     }
+    if searched.unread > 0 {
+        words.push(format!("{} ephemeral nodes not looked at: name a path", searched.unread));
+    }
     if searched.hidden > 0 {
         words.push(format!("{} nodes could not be listed", searched.hidden));
     }
