@@ -62,6 +62,15 @@ async fn ephemeral_nodes_belong_to_the_shell() {
     assert_eq!(client.exists("/here").await.unwrap(), None, "it has gone with the shell");
 }
 
+/// One frame of a screen is a command as others are: the session goes on behind it.
+#[tokio::test]
+async fn a_report_leaves_the_session_to_the_shell() {
+    let server = TestServer::start().await.unwrap();
+    let lines = "create --ephemeral /here x\ntop --once\nget /here\n";
+    let text = script(&server.connect_string(), &[], lines).await.ok();
+    assert!(text.contains("1 of 1 serve") && text.ends_with("\nx\n"), "{text}");
+}
+
 /// With and without the name of the program in front, as advice has it.
 #[tokio::test]
 async fn version_without_its_option_is_never_data() {

@@ -18,6 +18,7 @@ use crate::{
     args::TopArgs,
     ask::Asker,
     commands::health,
+    connection,
     exit::{Exit, Failure},
     render,
 };
@@ -58,8 +59,8 @@ pub(crate) async fn run(args: TopArgs) -> Result<Exit, Failure> {
     };
     state.hear(Update::Link(link));
     render::bytes(frame(&state, width()).as_bytes())?;
-    if let Ok(client) = client {
-        let _ = client.close().await;
+    if let Ok(client) = &client {
+        connection::close(client).await;
     }
     let is_well = members::report(&state.members).is_some_and(|report| report.healthy);
     Ok(if exit == Exit::Done && !is_well { Exit::No } else { exit })
