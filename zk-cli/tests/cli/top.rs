@@ -222,6 +222,22 @@ async fn without_servers_it_says_why() {
 }
 
 #[tokio::test]
+async fn report_says_that_there_is_no_quorum() {
+    let args = ["serve", "--port", "0", "--members", "3", "--read-only", "--control"];
+    let mut serve = Running::start(zk("").args(args));
+    let servers = serve.line().await;
+    serve.line().await;
+    for order in ["stop 1", "stop 2"] {
+        serve.tell(order).await;
+        assert_eq!(serve.line().await, "ok");
+    }
+    let left = servers.split(',').next().unwrap();
+    let once = run(zk(left).args(["top", "--once", "--read-only"])).await;
+    assert_eq!(once.code, Some(1), "{once:?}");
+    assert!(once.stdout.contains("ON A SERVER WITHOUT QUORUM"), "{once:?}");
+}
+
+#[tokio::test]
 async fn report_names_a_path_that_does_not_exist() {
     let server = TestServer::start().await.unwrap();
     let once = run(zk(&server.connect_string()).args(["top", "--once", "/nowhere"])).await;

@@ -7,7 +7,7 @@ use std::{
 
 use ratatui::{buffer::Buffer, crossterm::terminal, layout::Rect};
 use tokio::{task::JoinSet, time::sleep};
-use zk_client::Client;
+use zk_client::{Client, SessionState};
 
 use super::{
     draw, members,
@@ -46,10 +46,7 @@ pub(crate) async fn run(args: TopArgs) -> Result<Exit, Failure> {
         }
     }
     let (link, exit) = match &client {
-        Ok(client) => {
-            let session = client.session().id();
-            (Link::Connected { session, read_only: false }, Exit::Done)
-        }
+        Ok(client) => link(client),
         Err(failure) => {
             let why = failure.to_string();
             // What to do next stands behind it.
@@ -64,6 +61,19 @@ pub(crate) async fn run(args: TopArgs) -> Result<Exit, Failure> {
     }
     let is_well = members::report(&state.members).is_some_and(|report| report.healthy);
     Ok(if exit == Exit::Done && !is_well { Exit::No } else { exit })
+}
+
+/// What has become of the session meanwhile.
+fn link(client: &Client) -> (Link, Exit) {
+    let view = client.session();
+    let session = view.id();
+    match view.state() {
+        SessionState::Connected { read_only } => {
+            (Link::Connected { session, read_only }, Exit::Done)
+        }
+        SessionState::Ended(end) => (Link::Lost { why: end.to_string() }, Exit::Unavailable),
+        _ => (Link::Disconnected { session }, Exit::Done),
+    }
 }
 
 async fn ask(state: &mut State, servers: &[String], asker: &Asker) {
