@@ -13,6 +13,7 @@ use zk_client::{Client, ConnectOptions, LinkError, SessionObserver};
 use crate::{
     args::ConnectArgs,
     exit::{Exit, Failure},
+    interrupt::Interrupt,
     profile::Profile,
     render::complain,
     security::SecurityArgs,
@@ -95,6 +96,29 @@ impl ConnectArgs {
     {
         let client = self.connect().await?;
         let result = work(client.clone()).await;
+        close(&client).await;
+        result
+    }
+
+    /// The same for what lasts until a signal, which may come before there is a session: then `Err` is how to end.
+    pub(crate) async fn until_told<T, F>(
+        &self,
+        work: impl FnOnce(Client) -> F,
+    ) -> Result<Result<T, Exit>, Failure>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let mut interrupt = Interrupt::catch()?;
+        let client = tokio::select! {
+            biased;
+            exit = interrupt.next() => return Ok(Err(exit)),
+            client = self.connect() => client?,
+        };
+        let result = tokio::select! {
+            biased;
+            exit = interrupt.next() => Ok(Err(exit)),
+            result = work(client.clone()) => result.map(Ok),
+        };
         close(&client).await;
         result
     }

@@ -7,7 +7,6 @@ use crate::{
     args::{CommonArgs, CreateArgs},
     commands::{create_above, data},
     exit::{Exit, Failure},
-    interrupt::Interrupt,
     render::{self, NodeReport},
     shared::Shared,
 };
@@ -19,16 +18,8 @@ pub(crate) async fn run(args: CreateArgs) -> Result<Exit, Failure> {
     let (args, data) = (&args, &*data);
     // That of a shell lasts as long as the shell's session.
     if *ephemeral && Shared::current().is_none() {
-        let mut interrupt = Interrupt::catch()?;
-        return connect
-            .with_session(|client| async move {
-                tokio::select! {
-                    biased;
-                    exit = interrupt.next() => Ok(exit),
-                    failed = keep(args, &client, data) => failed,
-                }
-            })
-            .await;
+        let kept = connect.until_told(|client| async move { keep(args, &client, data).await });
+        return kept.await.map(|ended| ended.unwrap_or_else(|told| told));
     }
     let created =
         connect.with_session(|client| async move { create(args, &client, data).await }).await?;

@@ -13,7 +13,6 @@ use crate::{
     changes::Changes,
     exit::{Exit, Failure},
     found::{self, BESIDE, Found, is_numbered, is_permit},
-    interrupt::Interrupt,
     render::{self, Lean, Table, age, age_millis, printable},
     tree,
 };
@@ -73,17 +72,9 @@ impl Entry {
 pub(crate) async fn run(args: HoldersArgs) -> Result<Exit, Failure> {
     let args = &args;
     if args.watch {
-        let mut interrupt = Interrupt::catch()?;
         let connect = &args.common.connect;
-        return connect
-            .with_session(|client| async move {
-                tokio::select! {
-                    biased;
-                    exit = interrupt.next() => Ok(exit),
-                    failed = follow(args, &client) => failed,
-                }
-            })
-            .await;
+        let followed = connect.until_told(|client| async move { follow(args, &client).await });
+        return followed.await.map(|ended| ended.unwrap_or_else(|told| told));
     }
     let connect = &args.common.connect;
     let (locks, hidden) =

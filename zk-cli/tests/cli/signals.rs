@@ -88,11 +88,20 @@ async fn a_signal_ends_the_attempt_to_connect() {
     // Takes connections and never says anything.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = silent.local_addr().unwrap().to_string();
-    let mut command = crate::support::zk(&server);
-    let connecting = Running::start(command.args(["lock", "/l", "--", "echo", "mine"]));
-    let _connection = must("a connection", silent.accept()).await.unwrap();
-    connecting.signal(Signal::TERM);
-    assert_eq!(connecting.ended().await.code, Some(128 + 15));
+    for arguments in [
+        &["lock", "/l", "--", "echo", "mine"][..],
+        &["elect", "/e"],
+        &["watch", "/a"],
+        &["holders", "--watch", "/l"],
+        &["create", "--ephemeral", "/a"],
+    ] {
+        let mut command = crate::support::zk(&server);
+        let connecting = Running::start(command.args(arguments));
+        let _connection = must("a connection", silent.accept()).await.unwrap();
+        connecting.signal(Signal::TERM);
+        let ended = connecting.ended().await;
+        assert_eq!(ended.code, Some(128 + 15), "{arguments:?}: {ended:?}");
+    }
 }
 
 /// With `nohup`, or in the background of a script.
