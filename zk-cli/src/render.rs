@@ -17,20 +17,30 @@ use crate::exit::Failure;
 ///
 /// The reader may have seen enough and gone (`zk ls / | head`): that is not a failure.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
+    read(bytes).map(drop)
+}
+
+/// The same of what has more to say later: whether there still is a reader.
+pub(crate) fn read(bytes: &[u8]) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(Failure::local("standard output")),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true).map_err(Failure::local("standard output")),
     }
 }
 
 /// Writes one line of JSON.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
+    bytes(&json_line(value)?)
+}
+
+/// One line of JSON.
+pub(crate) fn json_line(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
     let mut line = serde_json::to_vec(value)
         .map_err(io::Error::from)
         .map_err(Failure::local("standard output"))?;
     line.push(b'\n');
-    bytes(&line)
+    Ok(line)
 }
 
 /// Writes a line to standard error. With that closed, the exit code has to do.

@@ -144,7 +144,7 @@ pub(crate) struct LaunchArgs {
 /// COMMAND has ZK_LOCK_TOKEN and ZK_LOCK_PATH in its environment, and is ended if leadership is lost: see `zk help jobs`.
 ///
 /// Without COMMAND it is no candidate: it prints a line whenever another candidate leads, or the leader changes its data,
-/// until a signal ends it.
+/// until a signal ends it, or a line has no reader.
 #[cfg(unix)]
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ElectArgs {

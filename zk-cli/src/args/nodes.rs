@@ -200,9 +200,9 @@ pub(crate) struct AclArgs {
 
 /// Print what happens to a node, or run a command when it does
 ///
-/// A line for each change, until a signal ends it, and a line where changes may be missing, such as after the
-/// connection was lost. Servers before 3.6 do not report every change: of several in a row, only the last one is certain
-/// to be printed.
+/// A line for each change, and a line where changes may be missing, such as after the connection was lost. A signal ends it
+/// and, without COMMAND, a line that has no reader. Servers before 3.6 do not report every change: of several in a row,
+/// only the last one is certain to be printed.
 ///
 /// COMMAND is run for each line, one after the other, with $ZK_WATCH_EVENT (watching, created, deleted, written,
 /// children, resync), $ZK_WATCH_PATH and $ZK_WATCH_ZXID. If it fails, that is reported, and watching goes on.

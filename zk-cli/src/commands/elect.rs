@@ -68,7 +68,7 @@ impl From<Contender> for Told {
     }
 }
 
-/// Prints a line for each change, until a signal.
+/// Prints a line for each change, until a signal, or one that has no reader.
 async fn follow(
     args: &ElectArgs,
     election: &Election,
@@ -82,9 +82,12 @@ async fn follow(
             signal = signals.next() => return Ok(Exit::Signal(signal.as_raw())),
             leader = leaders.next() => leader.map_err(Failure::read(path))?.map(Told::from),
         };
-        match args.json {
-            true => render::json(&Change { path, leader })?,
-            false => render::bytes((text(path, leader.as_ref()) + "\n").as_bytes())?,
+        let line = match args.json {
+            true => render::json_line(&Change { path, leader })?,
+            false => (text(path, leader.as_ref()) + "\n").into_bytes(),
+        };
+        if !render::read(&line)? {
+            return Ok(Exit::Done);
         }
     }
 }

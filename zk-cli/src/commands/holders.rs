@@ -83,7 +83,7 @@ pub(crate) async fn run(args: HoldersArgs) -> Result<Exit, Failure> {
     Ok(tree::report_hidden(&hidden))
 }
 
-/// Prints them whenever something changes, until that cannot be found out any more.
+/// Prints them whenever something changes, until that cannot be found out any more, or has no reader.
 async fn follow(args: &HoldersArgs, client: &Client) -> Result<Exit, Failure> {
     let beside = format!("{}{BESIDE}", args.path);
     let beside = (&*args.path != "/").then_some(&*beside);
@@ -97,7 +97,9 @@ async fn follow(args: &HoldersArgs, client: &Client) -> Result<Exit, Failure> {
             if before.is_some() && !args.common.output.json {
                 render::bytes(b"\n")?;
             }
-            print(args, &now)?;
+            if !print(args, &now)? {
+                return Ok(Exit::Done);
+            }
             tree::report_hidden(&hidden);
             before = Some(told);
         }
@@ -105,15 +107,17 @@ async fn follow(args: &HoldersArgs, client: &Client) -> Result<Exit, Failure> {
     }
 }
 
-fn print(args: &HoldersArgs, locks: &[Lock]) -> Result<(), Failure> {
+/// Prints them; returns whether they have a reader.
+fn print(args: &HoldersArgs, locks: &[Lock]) -> Result<bool, Failure> {
     if args.common.output.json {
-        return locks.iter().try_for_each(render::json);
+        let lines: Result<Vec<_>, _> = locks.iter().map(render::json_line).collect();
+        return render::read(&lines?.concat());
     }
     let text = match locks {
         [] => format!("{}: no locks below it\n", args.path),
         locks => locks.iter().map(|lock| text(args, lock)).collect::<Vec<_>>().join("\n"),
     };
-    render::bytes(text.as_bytes())
+    render::read(text.as_bytes())
 }
 
 /// The locks, and the nodes that may have more below them.

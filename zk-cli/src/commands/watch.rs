@@ -60,7 +60,10 @@ async fn follow(args: &WatchArgs, client: &Client, signals: &mut Signals) -> Res
     let mut next = Some(Line::watching(path));
     loop {
         if let Some(line) = next.take() {
-            say(args, &line)?;
+            // The lines are all that there is, unless there is a command.
+            if !say(args, &line)? && args.command.is_empty() {
+                return Ok(Exit::Done);
+            }
             if let Some(signal) = react(args, &line, signals).await? {
                 return Ok(Exit::Signal(signal.as_raw()));
             }
@@ -121,11 +124,12 @@ impl Source {
     }
 }
 
-fn say(args: &WatchArgs, line: &Line) -> Result<(), Failure> {
-    if args.json {
-        return render::json(line);
+/// Prints a line; returns whether it has a reader.
+fn say(args: &WatchArgs, line: &Line) -> Result<bool, Failure> {
+    match args.json {
+        true => render::read(&render::json_line(line)?),
+        false => render::read(format!("{line}\n").as_bytes()),
     }
-    render::bytes(format!("{line}\n").as_bytes())
 }
 
 /// Runs the command that a change is to run, to its end. A signal ends it, and is what is returned.

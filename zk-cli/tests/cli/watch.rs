@@ -1,6 +1,10 @@
 //! `zk watch`, `acl`.
 
-use zk_testkit::real::Release;
+use std::pin::pin;
+
+use zk_client::Client;
+use zk_locks::Election;
+use zk_testkit::{TestServer, real::Release};
 
 use crate::support::{Running, World, must};
 
@@ -96,6 +100,59 @@ async fn command_of_a_watch_gets_its_signal() {
     watch.signal(rustix::process::Signal::TERM);
     let ended = watch.ended().await;
     assert_eq!((ended.code, &*ended.stdout), (Some(143), "told\n"), "{ended:?}");
+}
+
+/// As in `zk watch / | head -1`: with the first line that has no reader.
+#[tokio::test]
+async fn commands_that_last_end_with_their_reader() {
+    let server = TestServer::start().await.unwrap();
+    let client = Client::connect(&server.connect_string()).await.unwrap();
+    let election = Election::new(&client, "/e");
+    for line in [
+        "watch -R /e",
+        "watch -R --json /e",
+        "holders --watch /e",
+        "holders --watch --json /e",
+        "elect /e",
+        "elect --json /e",
+    ] {
+        let script = format!("{{ \"$0\" {line}; echo \"exit $?\" >&2; }} | head -n 1");
+        let mut command = tokio::process::Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_zk")]);
+        let mut running = Running::start(command.env("ZK_SERVER", server.connect_string()));
+        running.line().await;
+        let mut ended = pin!(running.ended());
+        let ended = loop {
+            tokio::select! {
+                ended = &mut ended => break ended,
+                // The reader takes a moment to go.
+                led = election.campaign(b"me") => led.unwrap().resign().await.unwrap(),
+            }
+        };
+        assert_eq!((ended.code, &*ended.stderr), (Some(0), "exit 0\n"), "{line}");
+    }
+}
+
+/// What it runs is what it is for.
+#[tokio::test]
+async fn watch_with_a_command_needs_no_reader() {
+    let server = TestServer::start().await.unwrap();
+    let client = Client::connect(&server.connect_string()).await.unwrap();
+    let script = "\"$0\" watch /a -- sh -c 'echo $ZK_WATCH_EVENT >&2' | true";
+    let mut command = tokio::process::Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_zk")]);
+    let mut running = Running::start(command.env("ZK_SERVER", server.connect_string()));
+    assert_eq!(running.remark().await, "watching");
+    for event in ["created", "written"] {
+        match event {
+            "created" => drop(client.create("/a", b"").await.unwrap()),
+            _ => drop(client.set("/a", b"x").await.unwrap()),
+        }
+        assert_eq!(running.remark().await, event);
+    }
+    // It ends with its session.
+    server.expire(server.sessions().into_iter().find(|id| *id != client.session().id()).unwrap());
+    assert!(running.ended().await.stderr.contains("expired"));
 }
 
 #[tokio::test]
