@@ -316,7 +316,7 @@ pub(crate) fn session_id(text: &str) -> Result<SessionId, String> {
 ///
 /// One line of JSON for each node, parents first: its path relative to the node, its data as text or in base64, and
 /// with --acl its access control list. Ephemeral nodes are left out. Nodes are read one after the other: if they are
-/// written meanwhile, the file is not a snapshot of one moment.
+/// written meanwhile, the file is not a snapshot of one moment. If it fails, or a signal ends it, it leaves no file.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ExportArgs {
     /// With access control lists

@@ -1,7 +1,7 @@
 //! `zk export`: everything below a node, in a file.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, BufWriter, Write},
     path::Path,
 };
@@ -25,25 +25,56 @@ struct Left {
 }
 
 pub(crate) async fn run(args: ExportArgs) -> Result<Exit, Failure> {
-    let name = args.file.to_string_lossy().into_owned();
-    let out: Box<dyn Write + Send> = if args.file == Path::new("-") {
-        Box::new(io::stdout())
-    } else {
-        Box::new(File::create_new(&args.file).map_err(Failure::local(&name))?)
-    };
     let args = &args;
-    let exported = args
-        .connect
-        .with_session(
-            |client| async move { export(args, &client, BufWriter::new(out), &name).await },
-        )
-        .await?;
+    let exported = if args.file == Path::new("-") {
+        let out = BufWriter::new(io::stdout());
+        args.connect
+            .with_session(|client| async move { export(args, &client, out, "-").await })
+            .await?
+    } else {
+        match to_file(args).await? {
+            Ok(exported) => exported,
+            Err(told) => return Ok(told),
+        }
+    };
     let Some((nodes, left)) = exported else { return Ok(Exit::Done) };
     let Left { ephemeral, gone } = left;
     render::complain(&format_args!(
         "{nodes} nodes exported, {ephemeral} ephemeral ones left out, {gone} gone meanwhile"
     ));
     Ok(Exit::Done)
+}
+
+/// Exports to a file, all or nothing.
+async fn to_file(args: &ExportArgs) -> Result<Result<Option<(usize, Left)>, Exit>, Failure> {
+    let name = &*args.file.to_string_lossy();
+    let out = File::create_new(&args.file).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            Failure::local(name)(error).next("it is not replaced: name another file, or delete it")
+        }
+        _ => Failure::local(name)(error),
+    })?;
+    let out = BufWriter::new(out);
+    let mut unfinished = Unfinished(Some(&args.file));
+    let exported = args
+        .connect
+        .until_told(|client| async move { export(args, &client, out, name).await })
+        .await?;
+    if exported.is_ok() {
+        unfinished.0 = None;
+    }
+    Ok(exported)
+}
+
+/// A file that is being written, which goes with this: it could be taken for all of the tree, and would be in the way of
+/// another try.
+struct Unfinished<'a>(Option<&'a Path>);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        // What has failed is said already, and this would be for the same reason.
+        let _ = self.0.map(fs::remove_file);
+    }
 }
 
 /// `None`: the reader has seen enough and gone (`zk export / | head`).

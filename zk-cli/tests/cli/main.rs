@@ -1,5 +1,6 @@
 //! The `zk` command, run as its users run it, on real servers.
 
+mod copies;
 mod demo;
 mod durations;
 mod elect;
