@@ -333,8 +333,8 @@ pub(crate) struct ExportArgs {
 
 /// Create nodes from a file that `zk export` has written
 ///
-/// All of the file is checked before anything is written. Then nodes are created one by one: if that fails, those
-/// before it stay. Access control lists are set where the file has them.
+/// All of the file is checked before anything is written. Then nodes are created, up to 64 at once: if one of these fails,
+/// the others stay. Access control lists are set where the file has them.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImportArgs {
     /// Replace the data of nodes that are there already, instead of stopping at them

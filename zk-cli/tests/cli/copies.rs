@@ -8,6 +8,20 @@ use zk_testkit::{TestServer, proxy::Match};
 
 use crate::support::{Running, must, run, zk};
 
+/// Those that were asked for together with the one that fails are there, whether in front of it or behind.
+#[tokio::test]
+async fn an_import_that_fails_leaves_what_it_has_created() {
+    let server = TestServer::start().await.unwrap();
+    let addr = server.connect_string();
+    run(zk(&addr).args(["create", "-p", "/x/b"])).await.ok();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let lines = ["a", "b", "c"].map(|path| format!("{{\"path\": \"{path}\", \"data\": \"\"}}\n"));
+    fs::write(file.path(), lines.concat()).unwrap();
+    let ended = run(zk(&addr).arg("import").arg("/x").arg(file.path())).await;
+    assert_eq!((ended.code, ended.complaint()), (Some(1), "/x/b: exists already"));
+    assert_eq!(run(zk(&addr).args(["ls", "/x"])).await.ok(), "a\nb\nc\n");
+}
+
 /// A part of a tree could be taken for all of it, and an empty file would be in the way of the next try.
 #[tokio::test]
 async fn an_export_that_fails_leaves_no_file() {
