@@ -41,7 +41,7 @@ impl ConnectArgs {
             .read_only(self.read_only || profile.read_only)
             .session_timeout(timeout(self.session_timeout, profile.session_timeout))
             .connect_deadline(Some(timeout(self.connect_timeout, profile.connect_timeout)));
-        self.security.clone().or(profile.security).apply(options)
+        self.security.clone().with(profile.security)?.apply(options)
     }
 
     /// The chroot of the connection string, if it has one.
@@ -54,7 +54,7 @@ impl ConnectArgs {
     /// Who to be, and whom to trust, the profile included.
     pub(crate) fn security(&self) -> Result<SecurityArgs, Failure> {
         let profile = self.profile.as_deref().map(Profile::named).transpose()?.unwrap_or_default();
-        Ok(self.security.clone().or(profile.security))
+        self.security.clone().with(profile.security)
     }
 
     /// Sees to it that getting a session takes this long at most.

@@ -9,7 +9,7 @@ use zk_testkit::{
     tls::{Authority, ClientAuth},
 };
 
-use crate::support::{run, zk};
+use crate::support::{Running, run, zk};
 
 #[tokio::test]
 async fn tls_trusts_ca_and_shows_a_certificate() {
@@ -76,6 +76,58 @@ async fn passwords_come_from_files_or_environment() {
     assert!(ended.stderr.contains("authentication failed"), "{ended:?}");
     let ended = run(zk(&addr).args(["get", "/a", "--sasl-user", "ann"])).await;
     assert!(ended.stderr.contains("ZK_SASL_PASSWORD"), "{ended:?}");
+}
+
+/// An option is heeded before the environment, and that before a profile, also where two of them name one thing.
+#[tokio::test]
+async fn identity_of_an_option_comes_first() {
+    let serve = ["serve", "--port", "0", "--sasl-user", "ann:secret", "--sasl-user", "bob:other"];
+    let mut serve = Running::start(zk("").args(serve));
+    let addr = serve.line().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let bob = file("bob", "digest:bob:x");
+    let anns = file("anns", "secret");
+    let text =
+        format!("[profile.p.security]\nsasl_user = \"ann\"\nsasl_password_file = \"{anns}\"\n");
+    let config = file("config.toml", &text);
+    let whoami = |args: &[&str], environment: &[(&str, &str)]| {
+        let mut command = zk(&addr);
+        command.arg("whoami").args(args).env("ZK_CONFIG", &config);
+        command.envs(environment.iter().copied());
+        command
+    };
+    for (args, environment, who) in [
+        (&["--auth-file", &*bob][..], &[("ZK_AUTH", "digest:ann:x")][..], "digest:bob"),
+        (&["--profile", "p"], &[], "sasl:ann"),
+        (&["--profile", "p", "--sasl-user", "bob"], &[("ZK_SASL_PASSWORD", "other")], "sasl:bob"),
+        (
+            &["--profile", "p"],
+            &[("ZK_SASL_USER", "bob"), ("ZK_SASL_PASSWORD", "other")],
+            "sasl:bob",
+        ),
+        (&["--profile", "p", "--sasl-password-file", &*anns], &[], "sasl:ann"),
+    ] {
+        let text = run(&mut whoami(args, environment)).await.ok();
+        assert!(text.lines().any(|line| line == who), "{args:?} {environment:?}: {text}");
+    }
+    let wrong = [("ZK_SASL_PASSWORD", "wrong")];
+    let refused = run(&mut whoami(&["--profile", "p"], &wrong)).await;
+    assert!(refused.stderr.contains("authentication failed"), "{refused:?}");
+    for args in [
+        &["--auth", "digest:ann:x", "--auth-file", &*bob][..],
+        &["--tls-cert", &*bob],
+        &["--tls-key", &*bob],
+        &["--sasl-password-file", &*anns],
+        &["--kerberos", "--sasl-user", "ann"],
+    ] {
+        let refused = run(&mut whoami(args, &[])).await;
+        assert_eq!(refused.code, Some(2), "{args:?}: {refused:?}");
+    }
 }
 
 #[cfg(feature = "sasl-gssapi")]
