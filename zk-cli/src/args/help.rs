@@ -137,7 +137,7 @@ impl Topic {
             #[cfg(unix)]
             Self::Serving => {
                 let options = options_of(ServeSetup::augment_args);
-                format!("More options of `zk serve`:\n\n{options}")
+                format!("More options of `zk serve`:\n\n{options}\n{SERVING}")
             }
         }
     }
@@ -159,6 +159,11 @@ fn connection() -> String {
     let options = options_of(ConnectArgs::augment_args);
     format!("Options of all subcommands that connect to servers:\n\n{options}\n{CONFIGURATION}")
 }
+
+#[cfg(unix)]
+const SERVING: &str = "\
+Durations, also that of --tick: 5 (milliseconds), 2s, 1m30s.
+";
 
 const CONFIGURATION: &str = "\
 Durations: 5 (seconds), 250ms, 1m30s.

@@ -73,7 +73,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "LINE", default_value_t = Release::NEWEST)]
     pub(crate) release: Release,
     /// Unit of the server's time: sessions end at multiples
-    #[arg(long, value_name = "D", value_parser = duration::whole_millis, default_value = "2s")]
+    #[arg(long, value_name = "MS", value_parser = duration::whole_millis, default_value = "2s")]
     pub(crate) tick: Duration,
     /// Allow nodes with a time to live
     #[arg(long)]
@@ -92,19 +92,19 @@ pub(crate) struct ServeArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ServeSetup {
     /// Shortest session timeout granted; two ticks if not said
-    #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "D", value_parser = duration::whole_millis)]
+    #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "MS", value_parser = duration::whole_millis)]
     pub(crate) min_session_timeout: Option<Duration>,
     /// Longest session timeout granted; twenty ticks if not said
-    #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "D", value_parser = duration::whole_millis)]
+    #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "MS", value_parser = duration::whole_millis)]
     pub(crate) max_session_timeout: Option<Duration>,
     /// Serve reads on members without a quorum, to clients that are content with that
     #[arg(long, hide_short_help = true, hide_long_help = true)]
     pub(crate) read_only: bool,
     /// How often containers and nodes with a time to live are looked at
-    #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "D", value_parser = duration::whole_millis, default_value = "60s")]
+    #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "MS", value_parser = duration::whole_millis, default_value = "60s")]
     pub(crate) container_check: Duration,
     /// How long answers take on the way to clients
-    #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "D", value_parser = duration::millis, default_value = "0s")]
+    #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "MS", value_parser = duration::millis, default_value = "0s")]
     pub(crate) latency: Duration,
     /// Super user, as user:base64(sha1(user:password))
     #[arg(long, hide_short_help = true, hide_long_help = true, value_name = "DIGEST")]

@@ -36,7 +36,9 @@ async fn topics_and_subcommands_are_explained() {
         ("exit-codes", &["69", "74", "75", "76", "123", "124", "126", "127", "128+n"]),
         ("jobs", &["ZK_LOCK_TOKEN", "SIGTERM", "--lease connection"]),
         ("names", &["kazoo", "--names="]),
-        ("serving", &["--secure-port", "--sasl-user", "--reconfig"]),
+        ("serving", &["--secure-port", "--sasl-user", "--reconfig", "--latency <MS>"]),
+        // Where bare numbers are no seconds, as they are for connections.
+        ("serve", &["--tick <MS>"]),
         ("watch", &["ZK_WATCH_EVENT", "Usage: zk watch"]),
     ] {
         let text = run(zk("").args(["help", topic])).await.ok();
