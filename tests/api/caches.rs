@@ -2,13 +2,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Barrier, Mutex},
+    thread,
     time::Duration,
 };
 
 use tokio::runtime;
 use zk_client::{
-    Cache, CacheEvent, CacheState, CachedNode, Client, CreateMode, ErrorCode, OpCode, ReadError,
-    Rejection, SessionEnd, Zxid,
+    Cache, CacheEvent, CacheState, CachedNode, Client, ConnectOptions, CreateMode, ErrorCode,
+    OpCode, ReadError, Rejection, SessionEnd, SessionObserver, Zxid,
 };
 use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::{
@@ -273,6 +275,52 @@ fn lasting_runtime() -> runtime::Runtime {
     runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
 
+#[derive(Default)]
+struct Ends(Mutex<Vec<SessionEnd>>);
+
+impl SessionObserver for Ends {
+    fn ended(&self, end: SessionEnd) {
+        self.0.lock().unwrap().push(end);
+    }
+}
+
+/// What was started on a runtime that is no more.
+#[test]
+fn cache_goes_on_without_its_first_runtime() {
+    let lasting = lasting_runtime();
+    let server = lasting.block_on(TestServer::start()).unwrap();
+    let ends = Arc::new(Ends::default());
+    let options = || ConnectOptions::new(&server.connect_string()).unwrap();
+    let brief = brief_runtime();
+    let (zk, cache, cleared) = brief.block_on(async {
+        let zk = options().observer(ends.clone()).connect().await.unwrap();
+        zk.create("/c/a", b"").parents().await.unwrap();
+        let cache = Cache::subtree(&zk, "/c").start().unwrap();
+        let cleared = Cache::subtree(&zk, "/c").clear_at_end().start().unwrap();
+        cache.ready().await.unwrap();
+        cleared.ready().await.unwrap();
+        (zk, cache, cleared)
+    });
+    drop(brief);
+    assert_eq!(*ends.0.lock().unwrap(), [SessionEnd::Closed]);
+    assert_eq!(cache.state(), CacheState::Ended(SessionEnd::Closed));
+    assert_eq!(cache.nodes().len(), 2);
+    assert_eq!(cleared.nodes(), []);
+    drop(zk);
+    lasting.block_on(async {
+        let zk = options().connect().await.unwrap();
+        let mut changes = cache.events();
+        cache.move_to(&zk);
+        within(cache.ready()).await.unwrap();
+        zk.create("/c/b", b"").await.unwrap();
+        while cache.get("/c/b").is_none() {
+            within(changes.next()).await.unwrap();
+        }
+        zk.close().await.unwrap();
+    });
+    assert_eq!(ends.0.lock().unwrap().len(), 1, "it was told once");
+}
+
 /// The session that it left ends with that runtime, and says nothing of it.
 #[test]
 fn moved_cache_outlives_the_runtime_it_came_from() {
@@ -313,15 +361,15 @@ fn cache_is_moved_while_its_runtime_ends() {
             within(cache.ready()).await.unwrap();
             cache
         });
-        let both = std::sync::Barrier::new(3);
-        std::thread::scope(|threads| {
+        let all = Barrier::new(3);
+        thread::scope(|threads| {
             for _ in 0..2 {
                 threads.spawn(|| {
-                    both.wait();
+                    all.wait();
                     cache.move_to(&zk);
                 });
             }
-            both.wait();
+            all.wait();
             drop(brief);
         });
         lasting.block_on(async {

@@ -11,12 +11,12 @@ use std::{
     time::Duration,
 };
 
-use tokio::{runtime, time::Instant};
+use tokio::time::Instant;
 use zk_client::{
-    Cache, CacheState, Cause, Client, ConnectError, ConnectOptions, CreateMode, OpCode, ReadError,
-    Rejection, SessionEnd, SessionObserver, Supervise, WriteError,
+    Cache, CacheState, Cause, Client, ConnectError, CreateMode, OpCode, ReadError, Rejection,
+    SessionEnd, Supervise, WriteError,
 };
-use zk_testkit::{TestServer, real::Release, server::Config};
+use zk_testkit::{real::Release, server::Config};
 use zk_tests::{
     network::{Disposition, Network, pass},
     patience::within,
@@ -182,53 +182,6 @@ fn node_is_taken_back_where_nothing_was_sent() {
         }
         assert!(zk.exists(old.path()).await.unwrap().is_some());
     });
-}
-
-#[derive(Default)]
-struct Ends(Mutex<Vec<SessionEnd>>);
-
-impl SessionObserver for Ends {
-    fn ended(&self, end: SessionEnd) {
-        self.0.lock().unwrap().push(end);
-    }
-}
-
-/// What was started on a runtime that is no more.
-#[test]
-fn cache_goes_on_without_its_first_runtime() {
-    let lasting = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let lasting = lasting.unwrap();
-    let server = lasting.block_on(TestServer::start()).unwrap();
-    let ends = Arc::new(Ends::default());
-    let options = || ConnectOptions::new(&server.connect_string()).unwrap();
-    let brief = runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (zk, cache, cleared) = brief.block_on(async {
-        let zk = options().observer(ends.clone()).connect().await.unwrap();
-        zk.create("/c/a", b"").parents().await.unwrap();
-        let cache = Cache::subtree(&zk, "/c").start().unwrap();
-        let cleared = Cache::subtree(&zk, "/c").clear_at_end().start().unwrap();
-        cache.ready().await.unwrap();
-        cleared.ready().await.unwrap();
-        (zk, cache, cleared)
-    });
-    drop(brief);
-    assert_eq!(*ends.0.lock().unwrap(), [SessionEnd::Closed]);
-    assert_eq!(cache.state(), CacheState::Ended(SessionEnd::Closed));
-    assert_eq!(cache.nodes().len(), 2);
-    assert_eq!(cleared.nodes(), []);
-    drop(zk);
-    lasting.block_on(async {
-        let zk = options().connect().await.unwrap();
-        let mut changes = cache.events();
-        cache.move_to(&zk);
-        within(cache.ready()).await.unwrap();
-        zk.create("/c/b", b"").await.unwrap();
-        while cache.get("/c/b").is_none() {
-            within(changes.next()).await.unwrap();
-        }
-        zk.close().await.unwrap();
-    });
-    assert_eq!(ends.0.lock().unwrap().len(), 1, "it was told once");
 }
 
 #[test]

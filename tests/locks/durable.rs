@@ -223,7 +223,8 @@ async fn lost_place_in_front_ends_the_wait_for_the_holder(network: Network) {
     let held = DurableLock::new(&other, "/job", "holder").without_lease();
     let held = within(held.acquire()).await.unwrap();
     let lock = of(&zk, "/job", "waits");
-    for is_deleted in [true, false] {
+    // A wait that has heard of a write to its node, and the node.
+    let waits = async || {
         let lock = lock.clone();
         let waiting = tokio::spawn(async move { lock.acquire().await });
         pass(Duration::from_secs(3)).await;
@@ -232,17 +233,17 @@ async fn lost_place_in_front_ends_the_wait_for_the_holder(network: Network) {
         other.set(&node, b"written").await.unwrap();
         pass(Duration::from_secs(3)).await;
         assert!(!waiting.is_finished());
-        if is_deleted {
-            other.delete(&node).await.unwrap();
-            let ended = within(waiting).await.unwrap();
-            assert_eq!(ended.map(drop), Err(AcquireError::NodeDeleted));
-            assert_eq!(held.status(), Status::Held);
-        } else {
-            within(held.release()).await.unwrap();
-            within(within(waiting).await.unwrap().unwrap().release()).await.unwrap();
-            return;
-        }
-    }
+        (waiting, node)
+    };
+    let (waiting, node) = waits().await;
+    other.delete(&node).await.unwrap();
+    let ended = within(waiting).await.unwrap();
+    assert_eq!(ended.map(drop), Err(AcquireError::NodeDeleted));
+    assert_eq!(held.status(), Status::Held);
+
+    let (waiting, _) = waits().await;
+    within(held.release()).await.unwrap();
+    within(within(waiting).await.unwrap().unwrap().release()).await.unwrap();
 }
 
 /// Servers tell nothing to those who may not list the grants, and without a lease no renewal finds out.

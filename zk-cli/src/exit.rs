@@ -2,10 +2,7 @@
 
 use std::{fmt, io, process::ExitCode};
 
-use zk_client::{
-    Cause, ConnectError, ReadError, Rejection, SessionEnd, WriteError,
-    path::{PathError, parent},
-};
+use zk_client::{Cause, ConnectError, ReadError, Rejection, SessionEnd, WriteError, path::parent};
 use zk_locks::AcquireError;
 
 /// How the program ends.
@@ -212,8 +209,8 @@ impl Failure {
         }
     }
 
-    /// What is no path.
-    fn no_path(path: &str, error: &PathError) -> Self {
+    /// What is no path, and why.
+    pub(crate) fn no_path(path: &str, error: impl fmt::Display) -> Self {
         let failure = Self::new(Exit::Usage, error);
         match with_slashes(path) {
             Some(next) => failure.next(next),

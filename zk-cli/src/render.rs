@@ -17,11 +17,11 @@ use crate::exit::Failure;
 ///
 /// The reader may have seen enough and gone (`zk ls / | head`): that is not a failure.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
-    read(bytes).map(drop)
+    is_read(bytes).map(drop)
 }
 
 /// The same of what has more to say later: whether there still is a reader.
-pub(crate) fn read(bytes: &[u8]) -> Result<bool, Failure> {
+pub(crate) fn is_read(bytes: &[u8]) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),

@@ -235,7 +235,6 @@ async fn end(
             workers.stop(if rng.one_in(2) { Stop::Drop } else { Stop::Finish });
             workers.done().await;
             let id = client.session().id();
-            ctx.check().sends_the_rest(ctx.number);
             let mut credentials = client.detach().await?;
             ctx.count("sessions handed over");
             ctx.check().check_left(ctx.number, id);

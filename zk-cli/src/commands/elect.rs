@@ -86,7 +86,7 @@ async fn follow(
             true => render::json_line(&Change { path, leader })?,
             false => (text(path, leader.as_ref()) + "\n").into_bytes(),
         };
-        if !render::read(&line)? {
+        if !render::is_read(&line)? {
             return Ok(Exit::Done);
         }
     }

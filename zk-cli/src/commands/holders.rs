@@ -111,13 +111,13 @@ async fn follow(args: &HoldersArgs, client: &Client) -> Result<Exit, Failure> {
 fn print(args: &HoldersArgs, locks: &[Lock]) -> Result<bool, Failure> {
     if args.common.output.json {
         let lines: Result<Vec<_>, _> = locks.iter().map(render::json_line).collect();
-        return render::read(&lines?.concat());
+        return render::is_read(&lines?.concat());
     }
     let text = match locks {
         [] => format!("{}: no locks below it\n", args.path),
         locks => locks.iter().map(|lock| text(args, lock)).collect::<Vec<_>>().join("\n"),
     };
-    render::read(text.as_bytes())
+    render::is_read(text.as_bytes())
 }
 
 /// The locks, and the nodes that may have more below them.

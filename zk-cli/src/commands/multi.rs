@@ -12,7 +12,7 @@ use zk_client::{
 use crate::{
     args::{CommonArgs, MultiArgs, Operation},
     commands::text,
-    exit::{Exit, Failure, with_slashes},
+    exit::{Exit, Failure},
     render::{self, NodeReport},
 };
 
@@ -85,11 +85,8 @@ fn parse(name: &str, text: &str) -> Result<Vec<Line>, Failure> {
                 wrong(text.lines().next().unwrap_or_default().trim_start_matches("error: "))
             })?;
             checked(&operation).map_err(|error| {
-                let failure = wrong(&error.to_string());
-                match with_slashes(path(&operation)) {
-                    Some(next) => failure.next(next),
-                    None => failure,
-                }
+                let wrong = format_args!("{name}:{number}: {error}");
+                Failure::no_path(path(&operation), wrong)
             })?;
             Ok(Line { number, operation })
         })

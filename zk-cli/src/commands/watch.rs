@@ -127,8 +127,8 @@ impl Source {
 /// Prints a line; returns whether it has a reader.
 fn say(args: &WatchArgs, line: &Line) -> Result<bool, Failure> {
     match args.json {
-        true => render::read(&render::json_line(line)?),
-        false => render::read(format!("{line}\n").as_bytes()),
+        true => render::is_read(&render::json_line(line)?),
+        false => render::is_read(format!("{line}\n").as_bytes()),
     }
 }
 

@@ -88,18 +88,15 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        let goes_on = {
-            let mut has_follower = self.copy_state.has_follower();
-            *has_follower = matches!(self.stop, Stop::Moved) || self.copy_state.is_moved();
-            *has_follower
-        };
-        match self.stop {
-            _ if goes_on => {
-                self.copy_state.is_behind();
-                Self::spawn(&self.copy_state);
-            }
-            Stop::Session(end) => self.end(end),
-            Stop::Moved | Stop::Dropped => {}
+        let mut has_follower = self.copy_state.has_follower();
+        let goes_on = matches!(self.stop, Stop::Moved) || self.copy_state.is_moved();
+        *has_follower = goes_on;
+        drop(has_follower);
+        if goes_on {
+            self.copy_state.is_behind();
+            Self::spawn(&self.copy_state);
+        } else if let Stop::Session(end) = self.stop {
+            self.end(end);
         }
     }
 }

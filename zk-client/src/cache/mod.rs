@@ -218,12 +218,12 @@ impl Cache {
         let Inner { copy_state, clients } = &*self.0;
         let mut has_follower = copy_state.has_follower();
         let before = clients.send_replace(client.patient());
-        let goes_on = mem::replace(&mut *has_follower, true);
+        let is_followed = mem::replace(&mut *has_follower, true);
         drop(has_follower);
         // What the other client has read shows nothing any more.
         copy_state.is_behind();
         copy_state.contents.goes_on();
-        if !goes_on {
+        if !is_followed {
             Follower::spawn(copy_state);
         }
         drop(before);
