@@ -85,8 +85,7 @@ fn parse(name: &str, text: &str) -> Result<Vec<Line>, Failure> {
                 wrong(text.lines().next().unwrap_or_default().trim_start_matches("error: "))
             })?;
             checked(&operation).map_err(|error| {
-                let wrong = format_args!("{name}:{number}: {error}");
-                Failure::no_path(path(&operation), wrong)
+                Failure::no_path(path(&operation), format!("{name}:{number}: {error}"))
             })?;
             Ok(Line { number, operation })
         })
