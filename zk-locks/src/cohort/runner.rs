@@ -70,7 +70,10 @@ impl Runner {
         &self,
         pause: Duration,
     ) -> Result<(Guard, Option<usize>, bool), AcquireError> {
-        sleep(pause).await;
+        // A sleep of no time takes up to a millisecond.
+        if !pause.is_zero() {
+            sleep(pause).await;
+        }
         self.queue().await
     }
 
