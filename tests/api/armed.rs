@@ -8,7 +8,12 @@ use zk_client::{
     WatchKind, WatchStream,
 };
 use zk_testkit::proxy::{Match, Proxy};
-use zk_tests::{busy::too_busy_for, feature::Feature, patience::within, test_with};
+use zk_tests::{
+    busy::too_busy_for,
+    feature::Feature,
+    patience::{closed, within},
+    test_with,
+};
 
 use crate::api::{Place, behind_proxy, client, on_each_release};
 
@@ -242,7 +247,7 @@ async fn cell(server: &Place, other: &Client, (kind, arm, between): (Kind, Arm, 
     }
     within(zk.sync("/")).await.unwrap();
     assert!(!is_watched(&zk).await, "{context}: a watch is left on the server");
-    zk.close().await.unwrap();
+    closed(&zk).await;
 }
 
 #[test_with(on_each_release)]
@@ -327,7 +332,7 @@ async fn pair(server: &Place, other: &Client, kinds_of_both: [Kind; 2], between:
             }
         }
     }
-    zk.close().await.unwrap();
+    closed(&zk).await;
 }
 
 #[test_with(on_each_release)]

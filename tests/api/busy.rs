@@ -9,14 +9,18 @@ use std::{
 
 use zk_client::{CallOptions, Cause, CreateMode, OpCode, ReadError, SessionEnd, WriteError};
 use zk_testkit::proxy::Match;
-use zk_tests::{busy::too_busy_for, patience::within, test_with};
+use zk_tests::{
+    busy::too_busy_for,
+    patience::{closed, within},
+    test_with,
+};
 
 use crate::api::{Place, behind_proxy, on_each_release};
 
 const SHORT: Duration = Duration::from_millis(60);
 
-/// After so many times the pause is longer than half a second.
-const LONG_PAUSE: u64 = 7;
+/// After so many times the pause is longer than two seconds.
+const LONG_PAUSE: u64 = 9;
 
 /// Requests about paths that end like this.
 fn about(end: &'static str) -> Match {
@@ -139,6 +143,8 @@ async fn abandoned_throttled_request_frees_permit(server: &Place) {
             let in_doubt = matches!(&error, WriteError::InDoubt { cause, .. } if *cause == gone);
             assert!(in_doubt || error == WriteError::NotApplied(gone.clone()), "{error:?}");
         }
+        // Answered when it has room, behind what they have sent.
+        within(zk.get("/")).await.unwrap();
     }
     assert!(busy.turned_away() >= 3);
     drop(busy);
@@ -194,7 +200,7 @@ async fn closing_gives_what_pauses_a_last_chance(server: &Place) {
     drop(busy);
     let unheard = too_busy_for(&proxy, about("unlucky"));
     zk.exists("/").await.unwrap();
-    zk.close().await.unwrap();
+    closed(&zk).await;
     within(lucky).await.unwrap();
     let over = WriteError::NotApplied(Cause::SessionEnded(SessionEnd::Closed));
     assert_eq!(within(unlucky).await.unwrap_err(), over);

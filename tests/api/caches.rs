@@ -16,7 +16,7 @@ use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::{
     busy::refuse_with,
     feature::Feature,
-    patience::{LIMIT, within},
+    patience::{LIMIT, closed, within},
     test_with,
 };
 
@@ -128,7 +128,7 @@ async fn cache_outlives_its_session(server: &Place) {
     kept.ready().await.unwrap();
     cleared.ready().await.unwrap();
     let (mut kept_events, mut cleared_events) = (kept.events(), cleared.events());
-    zk.close().await.unwrap();
+    closed(&zk).await;
     let ended = CacheState::Ended(SessionEnd::Closed);
     loop {
         let event = cleared_events.next().await.unwrap();
@@ -316,7 +316,7 @@ fn cache_goes_on_without_its_first_runtime() {
         while cache.get("/c/b").is_none() {
             within(changes.next()).await.unwrap();
         }
-        zk.close().await.unwrap();
+        closed(&zk).await;
     });
     assert_eq!(ends.0.lock().unwrap().len(), 1, "it was told once");
 }

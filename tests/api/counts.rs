@@ -13,7 +13,11 @@ use zk_client::{
     SessionObserver, Stats, WriteError,
 };
 use zk_testkit::proxy::Match;
-use zk_tests::{feature::Feature, patience::within, test_with};
+use zk_tests::{
+    feature::Feature,
+    patience::{closed, within},
+    test_with,
+};
 
 use crate::api::{Place, behind_proxy, client, on_each_release};
 
@@ -104,7 +108,7 @@ async fn requests_behind_the_end_count_as_not_sent(server: &Place) {
     let (zk, endings) = observed(server).await;
     let other = zk.clone();
     let before = counts(&zk.stats());
-    zk.close().await.unwrap();
+    closed(&zk).await;
     endings.take();
     other.get("/p").await.unwrap_err();
     protected(&other, "/p/a-").await.unwrap_err();
@@ -169,7 +173,7 @@ async fn only_events_that_are_heard_count(server: &Place) {
     within(heard).await.unwrap();
     assert_eq!(zk.stats().watch_events, 1);
     let (_, unheard) = zk.get("/w").watch().await.unwrap();
-    zk.close().await.unwrap();
+    closed(&zk).await;
     within(unheard).await.unwrap_err();
     assert_eq!(zk.stats().watch_events, 1);
 }

@@ -4,7 +4,11 @@ use zk_client::{
     Cache, CacheEvent, CacheState, Cause, ReadError, SessionEnd, SessionState, WatchEnd,
 };
 use zk_locks::{Election, Group, Lock};
-use zk_tests::{feature::Feature, patience::within, test_with};
+use zk_tests::{
+    feature::Feature,
+    patience::{closed, within},
+    test_with,
+};
 
 use crate::api::{Place, client, on_each_release};
 
@@ -42,7 +46,7 @@ async fn all_streams_end_with_the_session(server: &Place) {
         tokio::task::yield_now().await;
     }
 
-    zk.close().await.unwrap();
+    closed(&zk).await;
     let mut told = Vec::new();
     while let Some(event) = within(changes.next()).await {
         told.push(event);

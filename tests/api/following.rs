@@ -23,7 +23,7 @@ use zk_testkit::{
 use zk_tests::{
     busy::{Busy, too_busy_for},
     feature::Feature,
-    patience::{LIMIT, within},
+    patience::{LIMIT, closed, within},
     site::Kind,
     test_with,
 };
@@ -260,8 +260,8 @@ fn caches_equal_their_tree_after_faults() {
                 }
             }
             turned_away += troubles.busy.turned_away();
-            zk.close().await.unwrap();
-            other.close().await.unwrap();
+            closed(&zk).await;
+            closed(&other).await;
         }
         assert!(turned_away > 0);
     });

@@ -10,7 +10,10 @@ use std::{
 use zk_client::{
     CallOptions, Cause, Client, CreateMode, ReadError, Retry, SessionState, WriteError,
 };
-use zk_tests::{patience::within, test_with};
+use zk_tests::{
+    patience::{closed, within},
+    test_with,
+};
 
 use crate::api::{Place, behind_proxy, client, on_each_release};
 
@@ -235,7 +238,7 @@ async fn protected_creates_wait_for_room_in_turn(server: &Place) {
         for node in owned {
             node.delete().await.unwrap();
         }
-        zk.close().await.unwrap();
+        closed(&zk).await;
     }
 }
 

@@ -10,6 +10,7 @@ use zk_client::{Client, ConnectOptions, OpCode, SessionState, Stat};
 use zk_testkit::proxy::Proxy;
 use zk_tests::{
     feature::Feature,
+    patience::closed,
     site::{Kind, SESSION_TIMEOUT_MAX, Site, on_each},
 };
 
@@ -74,7 +75,7 @@ impl Place {
         let place = Self { site, kind, root };
         let zk = place.site().options().connect().await.unwrap();
         zk.create(&place.root, b"").or_exists().await.unwrap();
-        zk.close().await.unwrap();
+        closed(&zk).await;
         place
     }
 

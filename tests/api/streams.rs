@@ -1,7 +1,5 @@
 //! Watches that go on until they are dropped.
 
-use std::time::Duration;
-
 use zk_client::{
     Client, EventType, ReadError, Rejection, Resync, WatchEnd, WatchItem, WatchKind, WatchStream,
 };
@@ -244,7 +242,7 @@ async fn streams_are_refused_before_3_6(server: &Place) {
     if server.has(Feature::PersistentWatches) {
         return;
     }
-    let zk = server.options().session_timeout(Duration::from_secs(2)).connect().await.unwrap();
+    let zk = server.options().connect().await.unwrap();
     for _ in 0..2 {
         let refused = zk.watch("/w").await.unwrap_err();
         assert_eq!(refused, ReadError::Rejected(Rejection::Unimplemented));

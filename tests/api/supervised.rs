@@ -16,7 +16,7 @@ use zk_client::{
 use zk_testkit::{TestServer, server::Config};
 use zk_tests::{
     network::{Network, pass},
-    patience::within,
+    patience::{closed, within},
     paused,
 };
 
@@ -195,7 +195,7 @@ async fn service_ignoring_its_grace_is_dropped() {
 async fn closed_client_ends_supervision() {
     let server = TestServer::start().await.unwrap();
     let ended = quickly::<()>(options(&server)).run(|zk| async move {
-        zk.close().await.unwrap();
+        closed(&zk).await;
         std::future::pending::<Result<(), ()>>().await
     });
     assert_eq!(within(ended).await, Err(Interruption::SessionEnded(SessionEnd::Closed)));

@@ -16,6 +16,7 @@ use tokio::{
 use zk_locks::{Client, ConnectOptions, Lock, Lost};
 use zk_testkit::real::{Ensemble, Release, Server};
 use zk_tests::fenced::FencedResource;
+use zk_tests::patience::closed;
 
 const CONTENDERS: usize = 50;
 const PATH: &str = "/locks/faults";
@@ -66,7 +67,7 @@ impl Queue {
         while queue.contenders().await.unwrap().len() < CONTENDERS {
             tokio::task::yield_now().await;
         }
-        observer.close().await.unwrap();
+        closed(&observer).await;
         Self { resource, turns, entered, contenders }
     }
 
@@ -97,7 +98,7 @@ impl Queue {
         let observer = connect(servers).await;
         observer.sync("/").await.unwrap();
         assert_eq!(Lock::new(&observer, PATH).queue().contenders().await.unwrap(), []);
-        observer.close().await.unwrap();
+        closed(&observer).await;
     }
 }
 
@@ -162,7 +163,8 @@ async fn queue_survives_loss_of_a_3_9_leader() {
 async fn lease_of_an_unreachable_holder_runs_out() {
     let server = Server::start(Release::V3_9).await.unwrap();
     let options = ConnectOptions::new(&server.connect_string()).unwrap();
-    let zk = options.session_timeout(Duration::from_secs(1)).connect().await.unwrap();
+    // Its lease is two seconds shorter than the session, which the client knows to be over a third of it later.
+    let zk = options.session_timeout(Duration::from_secs(12)).connect().await.unwrap();
     let guard = Lock::new(&zk, PATH).acquire().await.unwrap();
     server.kill().await.unwrap();
     let lost = timeout(PATIENCE, guard.lost()).await.unwrap();

@@ -10,6 +10,7 @@ use tokio::{
 use zk_client::{Client, ConnectOptions, Watch};
 use zk_locks::{Guard, Lock};
 use zk_testkit::server::{Config, Listening};
+use zk_tests::patience::closed;
 
 /// Sessions that are there at a time: beside each other, as each waits before it connects again.
 const SESSIONS: usize = 5;
@@ -42,7 +43,7 @@ async fn end((zk, guard, watch): (Client, Guard, Watch)) {
     guard.check().await.unwrap();
     guard.release().await.unwrap();
     drop(watch);
-    zk.close().await.unwrap();
+    closed(&zk).await;
 }
 
 /// Sessions from beginning to end, all of which lose their connection.

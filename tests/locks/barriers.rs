@@ -13,7 +13,7 @@ use zk_tests::{busy::too_busy_for, test_with};
 
 use crate::locks::{
     refusals::answered_with,
-    support::{Setup, emptied, joined, on_each_release, ops, within},
+    support::{Setup, closed, emptied, joined, on_each_release, ops, within},
 };
 
 #[test_with(on_each_release)]
@@ -41,7 +41,7 @@ async fn removal_lets_all_barrier_waiters_pass(setup: Setup) {
     let frames = proxy.frames_since(mark);
     assert_eq!(ops(&frames), [OpCode::GET_DATA], "{frames}");
     within(theirs.remove()).await.unwrap();
-    zk.close().await.unwrap();
+    closed(&zk).await;
     let ended = AcquireError::SessionEnded(SessionEnd::Closed);
     assert_eq!(ours.wait().await.unwrap_err(), ended);
 }
@@ -247,7 +247,7 @@ async fn abandoned_entry_leaves_no_node(setup: Setup) {
     let barrier = DoubleBarrier::builder(&zk, &path).layout(Layout::Kazoo).build().of(2);
     let late = barrier.enter_timeout(Duration::from_millis(30)).await;
     assert_eq!(late.unwrap_err(), AcquireError::TimedOut);
-    emptied(&setup.outsider, &path).await;
+    emptied(&zk, &path).await;
 
     let removed = entering(&setup, &barrier, &path, 1).await;
     let (names, _) = setup.outsider.children(&path).await.unwrap();
@@ -256,7 +256,7 @@ async fn abandoned_entry_leaves_no_node(setup: Setup) {
     assert_eq!(within(removed).await.unwrap().unwrap_err(), AcquireError::NodeDeleted);
 
     let ended = entering(&setup, &barrier, &path, 1).await;
-    zk.close().await.unwrap();
+    closed(&zk).await;
     let expected = AcquireError::SessionEnded(SessionEnd::Closed);
     assert_eq!(within(ended).await.unwrap().unwrap_err(), expected);
     emptied(&setup.outsider, &path).await;

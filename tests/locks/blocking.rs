@@ -296,19 +296,20 @@ async fn durable_lock_is_carried_on_by_another_thread() {
     let (expire, expired) = std::sync::mpsc::channel();
     let held = in_thread(move || {
         let (session, next) = (connect(&servers), connect(&servers));
-        let lock = DurableLock::new(session.client(), "/d", "us").lease(Duration::from_secs(1));
+        let lock = DurableLock::new(session.client(), "/d", "us").lease(Duration::from_secs(6));
         let guard = session.adopt(lock).acquire().unwrap();
         expire.send(session.client().session().id()).unwrap();
         drop(session);
         while !matches!(guard.status(), Status::Suspect { .. }) {
             thread::sleep(Duration::from_millis(1));
+            assert!(!matches!(guard.status(), Status::Lost(_)), "not renewed before");
         }
         let mut guard = guard.into_inner();
         guard.carry_on(next.client());
         let guard = next.adopt(guard);
         drop(next);
         // Several leases.
-        assert_eq!(guard.lost_within(Duration::from_secs(3)), None);
+        assert_eq!(guard.lost_within(Duration::from_secs(13)), None);
         guard.release().unwrap();
     });
     server.expire(within(in_thread(move || expired.recv().unwrap())).await.unwrap());
@@ -321,7 +322,9 @@ async fn lost_lead_does_not_end_the_wait_for_it() {
     let server = TestServer::start().await.unwrap();
     let options = ConnectOptions::new(&server.connect_string()).unwrap();
     let done = in_thread(move || {
-        let options = options.session_timeout(Duration::from_secs(4));
+        // It outlives the lease by far.
+        let options = options.session_timeout(Duration::from_secs(20));
+        let options = options.lease_margin(Duration::from_secs(15));
         let session = BlockingSession::connect(options).unwrap();
         let latch = session.adopt(Election::new(session.client(), "/e")).latch(b"");
         assert!(latch.leads_within(Duration::from_secs(60)));

@@ -6,9 +6,9 @@ use tokio::{sync::oneshot, task::yield_now, time::sleep};
 use zk_locks::{Lock, SimpleLock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
-use zk_tests::test_with;
+use zk_tests::{patience::LIMIT, test_with};
 
-use crate::locks::support::{Setup, emptied, on_each_release, options_for, within};
+use crate::locks::support::{Setup, closed, emptied, on_each_release, options_for, within};
 
 #[test_with(on_each_release)]
 async fn dropped_guards_are_released_before_close(setup: Setup) {
@@ -17,7 +17,7 @@ async fn dropped_guards_are_released_before_close(setup: Setup) {
     let zk = setup.client().await;
     drop(within(Lock::new(&zk, &path).acquire()).await.unwrap());
     drop(within(SimpleLock::new(&zk, &simple).acquire()).await.unwrap());
-    within(zk.close()).await.unwrap();
+    closed(&zk).await;
     setup.outsider.sync("/").await.unwrap();
     assert_eq!(setup.outsider.children(&path).await.unwrap().0, [""; 0]);
     assert_eq!(setup.outsider.exists(&simple).await.unwrap(), None);
@@ -43,7 +43,7 @@ async fn close_waits_for_cleanup_clients(setup: Setup) {
         }
         begin.send(()).unwrap();
     };
-    let (closed, ()) = within(async { tokio::join!(zk.close(), closing) }).await;
+    let (closed, ()) = within(async { tokio::join!(zk.close_within(LIMIT), closing) }).await;
     closed.unwrap();
     setup.outsider.sync("/").await.unwrap();
     assert!(setup.outsider.exists(&path).await.unwrap().is_some());
@@ -59,7 +59,7 @@ async fn interrupted_close_is_retried(setup: Setup) {
         let (proxy, zk) = setup.proxied().await;
         let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
         let reset = proxy.on(lost.once()).reset();
-        assert_eq!(within(zk.close()).await, Ok(()));
+        closed(&zk).await;
         assert_eq!(reset.times_fired(), 1);
         emptied(&setup.outsider, &path).await;
         drop(guard);

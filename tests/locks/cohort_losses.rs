@@ -11,7 +11,7 @@ use zk_locks::{AcquireError, CohortLock, Lock, Lost, SessionEnd, Status};
 use zk_tests::test_with;
 
 use super::cohorts::waiting;
-use crate::locks::support::{Setup, emptied, on_each_release, spawning_others, within};
+use crate::locks::support::{Setup, closed, emptied, on_each_release, spawning_others, within};
 
 /// Those that wait are told that it was taken away, and not that somebody has deleted its node; or queue up again.
 #[test_with(on_each_release)]
@@ -123,7 +123,7 @@ async fn waiters_fail_when_the_session_ends(setup: Setup) {
         let waiter = lock.clone();
         let waiter = tokio::spawn(async move { waiter.acquire().await });
         waiting(&lock, 1).await;
-        zk.close().await.unwrap();
+        closed(&zk).await;
         let ended = AcquireError::SessionEnded(SessionEnd::Closed);
         assert_eq!(within(waiter).await.unwrap().unwrap_err(), ended);
         assert_eq!(first.status(), Status::Lost(Lost::SessionEnded(SessionEnd::Closed)));

@@ -21,8 +21,8 @@ use zk_testkit::{
 use zk_tests::test_with;
 
 use crate::locks::support::{
-    Setup, dropped_on_waking, emptied, joined, on_each_release, on_each_release_threaded, ops,
-    within,
+    Setup, dropped_on_waking, emptied, joined, on_each_release, on_each_release_threaded,
+    on_each_release_timeless, ops, within,
 };
 
 /// Longer than any test.
@@ -50,7 +50,7 @@ async fn uncontended_cohort_costs_a_plain_lock(setup: Setup) {
     assert_eq!(ops(&frames), [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::DELETE], "{frames}");
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn cohort_of_tasks_costs_four_requests(setup: Setup) {
     let (proxy, zk) = setup.proxied().await;
     let path = setup.existing("tasks").await;
@@ -238,7 +238,7 @@ async fn abandoned_grant_is_handed_on(setup: Setup) {
     emptied(&setup.outsider, &path).await;
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn lingering_lock_is_reused_until_wanted(setup: Setup) {
     let path = setup.existing("linger").await;
     let (proxy, zk) = setup.proxied().await;
@@ -261,9 +261,13 @@ async fn lingering_lock_is_reused_until_wanted(setup: Setup) {
     let theirs = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
     assert!(theirs.token() > token);
     within(theirs.release()).await.unwrap();
+}
 
-    let short = CohortLock::builder(&zk, &path).linger(Duration::from_millis(20)).build();
-    drop(within(short.acquire()).await.unwrap());
+#[test_with(on_each_release)]
+async fn lingering_lock_is_given_back_in_the_end(setup: Setup) {
+    let (path, zk) = (setup.existing("lingered").await, setup.client().await);
+    let lock = CohortLock::builder(&zk, &path).linger(Duration::from_millis(20)).build();
+    drop(within(lock.acquire()).await.unwrap());
     emptied(&setup.outsider, &path).await;
 }
 

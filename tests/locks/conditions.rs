@@ -292,13 +292,16 @@ async fn waiter_with_a_lost_watch_rechecks(setup: Setup) {
     let asleep = async {
         joined(&setup.outsider, &path, 2).await;
         proxy.wait_for(|frame| frame.is_reply(OpCode::GET_DATA)).await;
-        setup.outsider.delete(&ahead).await.unwrap();
-        silence.fired().await;
     };
     tokio::select! {
         biased;
         _ = &mut waiting => panic!("granted before the one in front was gone"),
         () = within(asleep) => {}
     }
-    within(within(waiting).await.unwrap().release()).await.unwrap();
+    let gone = async {
+        setup.outsider.delete(&ahead).await.unwrap();
+        silence.fired().await;
+    };
+    let (guard, ()) = within(async { tokio::join!(waiting, gone) }).await;
+    within(guard.unwrap().release()).await.unwrap();
 }

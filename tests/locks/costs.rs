@@ -10,7 +10,9 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::{Frames, Kind, Mark, Match, Proxy};
 use zk_tests::test_with;
 
-use crate::locks::support::{Setup, emptied, on_each_release, ops, options_for, within};
+use crate::locks::support::{
+    Setup, emptied, on_each_release, on_each_release_timeless, ops, options_for, within,
+};
 
 const JOIN: [OpCode; 2] = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
 const LIST: OpCode = OpCode::GET_CHILDREN2;
@@ -96,7 +98,7 @@ impl<T> Sleeper<T> {
     }
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn read_waiter_costs_and_free_grant(setup: Setup) {
     let path = setup.existing("rw").await;
     let writing = within(RwLock::new(&setup.outsider, &path).write()).await.unwrap();
@@ -118,7 +120,7 @@ async fn read_waiter_costs_and_free_grant(setup: Setup) {
     within(writing.release()).await.unwrap();
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn downgrade_and_upgrade_costs(setup: Setup) {
     let meter = Meter::new(&setup).await;
     let lock = RwLock::new(&meter.zk, &setup.existing("rw").await);
@@ -138,7 +140,7 @@ async fn downgrade_and_upgrade_costs(setup: Setup) {
     within(writing.release()).await.unwrap();
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn semaphore_wait_costs(setup: Setup) {
     let path = setup.path("permits");
     let taken = within(Semaphore::new(&setup.outsider, &path, 1).acquire()).await.unwrap();
@@ -152,7 +154,7 @@ async fn semaphore_wait_costs(setup: Setup) {
     meter.costs(&[OpCode::DELETE], 1, permit.release()).await.unwrap();
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn semaphore_mutex_costs(setup: Setup) {
     let meter = Meter::new(&setup).await;
     let mutex = Semaphore::new(&meter.zk, &setup.path("mutex"), 1);
@@ -174,7 +176,7 @@ async fn semaphore_mutex_costs(setup: Setup) {
 }
 
 /// The parents that all of them lack are created once.
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn first_permits_cost_as_much_as_one(setup: Setup) {
     let meter = Meter::new(&setup).await;
     let mut costs = Vec::new();
@@ -190,7 +192,7 @@ async fn first_permits_cost_as_much_as_one(setup: Setup) {
     assert_eq!(costs[2], costs[1]);
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn multi_lock_wait_costs(setup: Setup) {
     let paths = [setup.existing("a").await, setup.existing("b").await];
     let held = within(MultiLock::new(&setup.outsider, &paths).acquire()).await.unwrap();
@@ -205,7 +207,7 @@ async fn multi_lock_wait_costs(setup: Setup) {
     meter.costs(&[OpCode::DELETE; 2], 1, guards.release()).await.unwrap();
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn proclaim_and_observe_costs(setup: Setup) {
     let path = setup.existing("election").await;
     let theirs = Meter::new(&setup).await;
@@ -228,7 +230,7 @@ async fn proclaim_and_observe_costs(setup: Setup) {
 }
 
 /// The event of its own write uses up the watch.
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn watched_leader_reads_what_it_proclaims(setup: Setup) {
     let path = setup.existing("watched").await;
     let meter = Meter::new(&setup).await;
@@ -245,7 +247,7 @@ async fn watched_leader_reads_what_it_proclaims(setup: Setup) {
     within(lead.resign()).await.unwrap();
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn following_a_missing_path_costs(setup: Setup) {
     let path = setup.path("missing");
     let meter = Meter::new(&setup).await;
@@ -288,7 +290,7 @@ async fn latch_costs(setup: Setup) {
     emptied(&setup.outsider, &path).await;
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn barrier_costs(setup: Setup) {
     let path = setup.path("barrier");
     let (meter, theirs) = (Meter::new(&setup).await, Meter::new(&setup).await);
@@ -302,7 +304,7 @@ async fn barrier_costs(setup: Setup) {
     meter.costs(&[READ], 1, barrier.wait()).await.unwrap();
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn double_barrier_leave_costs(setup: Setup) {
     for participants in [1, 3] {
         let path = setup.path(&format!("leave-{participants}"));
@@ -334,7 +336,7 @@ async fn double_barrier_leave_costs(setup: Setup) {
     }
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn simple_lock_wait_costs(setup: Setup) {
     let path = setup.path("simple");
     let held = within(SimpleLock::new(&setup.outsider, &path).acquire()).await.unwrap();
@@ -347,7 +349,7 @@ async fn simple_lock_wait_costs(setup: Setup) {
     within(guard.release()).await.unwrap();
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn herd_lock_costs(setup: Setup) {
     let path = setup.existing("herd").await;
     let meter = Meter::new(&setup).await;
@@ -370,7 +372,7 @@ async fn herd_lock_costs(setup: Setup) {
     within(guard.release()).await.unwrap();
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn group_costs(setup: Setup) {
     let path = setup.existing("group").await;
     let meter = Meter::new(&setup).await;
@@ -386,7 +388,7 @@ async fn group_costs(setup: Setup) {
     meter.costs(&[OpCode::DELETE], 1, one.release()).await.unwrap();
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn persistent_node_costs(setup: Setup) {
     let path = setup.path("persistent");
     let proxy = setup.proxy().await;
@@ -406,7 +408,7 @@ async fn persistent_node_costs(setup: Setup) {
     within(node.close()).await;
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn queue_inspection_costs(setup: Setup) {
     let path = setup.existing("queue").await;
     let lock = Lock::new(&setup.outsider, &path);

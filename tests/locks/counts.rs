@@ -11,7 +11,9 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::{Frame, Frames, Kind, Match, Proxy};
 use zk_tests::test_with;
 
-use crate::locks::support::{Setup, client_behind, emptied, on_each_release, ops, within};
+use crate::locks::support::{
+    Setup, client_behind, emptied, on_each_release, on_each_release_timeless, ops, within,
+};
 
 /// Holds a reply back until a request has been seen: only a client that asks without waiting for the reply
 /// gets on.
@@ -36,7 +38,7 @@ fn notifications(frames: &Frames) -> Vec<&Frame> {
     frames.iter().filter(|frame| frame.kind == Kind::Notification).collect()
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn free_lock_costs_one_round_trip(setup: Setup) {
     let (proxy, zk) = setup.proxied().await;
     let lock = Lock::new(&zk, &setup.existing("free").await);
@@ -56,7 +58,7 @@ async fn free_lock_costs_one_round_trip(setup: Setup) {
     assert_eq!(notifications(&frames).len(), 0, "{frames}");
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn two_missing_levels_add_one_round_trip(setup: Setup) {
     let (proxy, zk) = setup.proxied().await;
     let lock = Lock::new(&zk, &setup.path("missing/lock"));
@@ -77,7 +79,7 @@ async fn two_missing_levels_add_one_round_trip(setup: Setup) {
     within(guard.release()).await.unwrap();
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn waiter_costs_two_round_trips_until_grant(setup: Setup) {
     let path = setup.existing("busy").await;
     let holder = Lock::new(&setup.outsider, &path).acquire().await.unwrap();
@@ -108,7 +110,7 @@ async fn waiter_costs_two_round_trips_until_grant(setup: Setup) {
     assert_eq!(frames.requests().len(), 5, "{frames}");
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn a_failed_try_costs_one_read_and_no_write(setup: Setup) {
     let path = setup.existing("tried").await;
     let holder = Lock::new(&setup.outsider, &path).acquire().await.unwrap();
@@ -131,7 +133,7 @@ async fn a_failed_try_costs_one_read_and_no_write(setup: Setup) {
 }
 
 /// A holder that has waited watches its own node already; another one begins to.
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn watching_for_loss_costs_one_request(setup: Setup) {
     let path = setup.existing("watched").await;
     let (proxy, zk) = setup.proxied().await;
@@ -187,7 +189,7 @@ impl Line {
             members.push((proxy.accepted(), String::new()));
             let read = Match::reply(OpCode::GET_DATA).connection(proxy.accepted());
             reads.push(proxy.on(read).watch());
-            let lock = Lock::new(&zk, &path);
+            let lock = Lock::builder(&zk, &path).recheck(None).build();
             clients.push(zk);
             waiting.push(tokio::spawn(async move { lock.acquire().await.unwrap() }));
             // The first one takes the lock; each of the others reads the one in front and falls asleep.

@@ -12,7 +12,7 @@ use zk_tests::{
 };
 
 use crate::locks::support::{
-    Setup, client_on, emptied, in_virtual_time, joined, on_each_release, ops, within,
+    Setup, client_on, closed, emptied, in_virtual_time, joined, on_each_release, ops, within,
 };
 
 /// A test that has to wait for this does not get anything.
@@ -72,7 +72,7 @@ async fn unclean_end_delays_the_next_grant(setup: Setup) {
             }
             "expired" => {
                 let _guard = within(patient.acquire()).await.unwrap();
-                zk.close().await.unwrap();
+                closed(&zk).await;
             }
             _ => {
                 within(within(hasty.acquire()).await.unwrap().release()).await.unwrap();
@@ -199,7 +199,7 @@ async fn lost_place_ends_the_wait_for_the_delay(network: Network) {
             other.delete(&node).await.unwrap();
             AcquireError::NodeDeleted
         } else {
-            zk.close().await.unwrap();
+            closed(&zk).await;
             AcquireError::SessionEnded(SessionEnd::Closed)
         };
         assert_eq!(within(waiting).await.unwrap(), Err(end));

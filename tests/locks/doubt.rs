@@ -14,14 +14,12 @@ use crate::locks::support::{
 async fn acquire(proxy: &Proxy, zk: &Client, path: &str) -> Vec<OpCode> {
     let mark = proxy.mark();
     let guard = within(Lock::new(zk, path).acquire()).await.unwrap();
+    let ops = ops(&proxy.frames_since(mark));
     let (names, _) = zk.children(path).await.unwrap();
     assert_eq!(names.len(), 1, "{names:?}");
     assert!(guard.path().ends_with(&names[0]));
     let stat = zk.exists(guard.path()).await.unwrap().unwrap();
     assert_eq!(guard.token().get(), stat.czxid.0);
-    let mut ops = ops(&proxy.frames_since(mark));
-    // The questions above.
-    ops.truncate(ops.len() - 2);
     within(guard.release()).await.unwrap();
     emptied(zk, path).await;
     ops

@@ -12,8 +12,8 @@ use zk_tests::{
 };
 
 use crate::locks::support::{
-    Setup, client_on, emptied, in_virtual_time, joined, on_each_release, on_each_release_threaded,
-    within,
+    Setup, client_on, closed, emptied, in_virtual_time, joined, on_each_release,
+    on_each_release_threaded, within,
 };
 
 /// Longer than any test takes.
@@ -105,7 +105,7 @@ async fn without_lease_only_eviction_frees_a_lock(setup: Setup) {
     let guard = within(lock.acquire()).await.unwrap();
     assert_eq!(guard.lease_left(), Duration::MAX);
     drop(guard);
-    zk.close().await.unwrap();
+    closed(&zk).await;
     let waits = of(&setup.outsider, &path, "waits");
     let early = waits.acquire_timeout(Duration::from_millis(200)).await;
     assert_eq!(early.map(drop).unwrap_err(), AcquireError::TimedOut);

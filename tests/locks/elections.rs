@@ -15,7 +15,7 @@ use crate::locks::support::{
 };
 
 /// Of sessions that are to expire.
-const SHORT: Duration = Duration::from_secs(2);
+const SHORT: Duration = Duration::from_secs(10);
 
 #[test_with(on_each_release)]
 async fn candidates_lead_in_order_behind_foreign(setup: Setup) {

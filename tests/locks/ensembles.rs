@@ -14,21 +14,24 @@ use zk_testkit::{
     real::Release,
     server::{Config, Member},
 };
+use zk_tests::site::SESSION_TIMEOUT_MAX;
 
 use crate::locks::support::{emptied, within};
 
 const TICK: Duration = Duration::from_millis(200);
 
 /// Of sessions that are to end soon.
-const SHORT: Duration = Duration::from_secs(2);
+const SHORT: Duration = Duration::from_secs(10);
 
 /// Long enough for a client to come back from one member to another meanwhile.
-const LAG: Duration = Duration::from_secs(1);
+const LAG: Duration = Duration::from_secs(3);
 
 /// Three members; the leader, and one of the others.
 async fn ensemble(set_up: impl FnOnce(&mut Config)) -> (TestServer, Member, Member) {
     let mut config = Config::default();
     (config.members, config.tick) = (3, TICK);
+    // What is not to end outlives a busy machine.
+    config.session_timeout_max = Some(SESSION_TIMEOUT_MAX);
     set_up(&mut config);
     let server = TestServer::start_with(config).await.unwrap();
     let leader = server.with(|ensemble, _| ensemble.leader()).unwrap();

@@ -8,7 +8,7 @@ use zk_locks::{Group, GroupMember, Layout, Lost, NodeState, PersistentNode};
 use zk_proto::OpCode;
 use zk_tests::test_with;
 
-use crate::locks::support::{Setup, joined, on_each_release, ops, options_for, within};
+use crate::locks::support::{Setup, closed, joined, on_each_release, ops, options_for, within};
 
 fn data(members: &[GroupMember]) -> Vec<&[u8]> {
     members.iter().map(|member| &*member.data).collect()
@@ -42,7 +42,7 @@ async fn group_follower_sees_every_change(setup: Setup) {
     operator.delete(second.path()).await.unwrap();
     assert_eq!(within(second.lost()).await, Lost::NodeDeleted);
     assert_eq!(within(follower.next()).await.unwrap(), []);
-    zk.close().await.unwrap();
+    closed(&zk).await;
     // As often as it is asked.
     for _ in 0..2 {
         within(follower.next()).await.unwrap_err();
@@ -90,7 +90,7 @@ async fn taken_path_is_waited_for(setup: Setup) {
 #[test_with(on_each_release)]
 async fn node_without_a_session_tells_why_it_has_none(setup: Setup) {
     let (path, proxy) = (setup.path("away"), setup.proxy().await);
-    let options = options_for(&proxy).session_timeout(Duration::from_secs(1));
+    let options = options_for(&proxy).session_timeout(Duration::from_secs(4));
     let options = options.connect_deadline(Some(Duration::from_secs(5)));
     let node = PersistentNode::start(options, &path, b"back").await.unwrap();
     within(node.present()).await;

@@ -12,7 +12,7 @@ use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
 use crate::locks::support::{
-    Setup, dropped_when, joined, on_each_release, options_for, spawning_others, within,
+    Setup, closed, dropped_when, joined, on_each_release, options_for, spawning_others, within,
 };
 
 /// How often all others have a chance before a slow task goes on.
@@ -155,7 +155,7 @@ async fn held_lock_is_handed_over(setup: Setup) {
     heir.delete(&node).if_exists().await.unwrap();
     let next = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
     assert!(next.token().get() > token);
-    heir.close().await.unwrap();
+    closed(&heir).await;
 
     // A client that comes too late gets no session.
     let late = within(setup.options().resume(credentials).connect()).await.map(drop);

@@ -19,7 +19,7 @@ use zk_testkit::{
 use crate::locks::support::within;
 
 const TICK: Duration = Duration::from_millis(200);
-const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
+const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An ensemble whose members take a minute to notice that they are cut off, and one that does not lead.
 async fn ensemble() -> (TestServer, Member) {

@@ -4,7 +4,7 @@ use zk_client::{Cause, CreateMode};
 use zk_locks::{AcquireError, Client, Lock, MultiLock, Semaphore};
 use zk_tests::test_with;
 
-use crate::locks::support::{Setup, joined, on_each_release, within};
+use crate::locks::support::{Setup, closed, joined, on_each_release, within};
 
 /// How many wait already.
 const WAITERS: usize = 200;
@@ -77,7 +77,7 @@ async fn listing_beyond_javas_limit_works(setup: Setup) {
     let zk = setup.client().await;
     let mut ticket = within(Lock::new(&zk, &path).enqueue()).await.unwrap();
     assert_eq!(ticket.ahead(), Some(waiters));
-    within(others.close()).await.unwrap();
+    closed(&others).await;
     let guard = within(ticket.wait()).await.unwrap();
     within(guard.release()).await.unwrap();
 }

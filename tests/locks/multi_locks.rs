@@ -15,7 +15,8 @@ use zk_tests::{
 };
 
 use crate::locks::support::{
-    Setup, client_on, emptied, in_virtual_time, joined, on_each_release, ops, within,
+    Setup, client_on, closed, emptied, in_virtual_time, joined, on_each_release,
+    on_each_release_timeless, ops, within,
 };
 
 /// Scenario 51.
@@ -45,7 +46,7 @@ async fn missing_path_delays_joining_the_others(setup: Setup) {
     emptied(&setup.outsider, &missing).await;
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn free_locks_cost_one_round_trip(setup: Setup) {
     let paths = [setup.existing("a").await, setup.existing("b").await];
     let (proxy, zk) = setup.proxied().await;
@@ -247,7 +248,7 @@ async fn each_lock_belongs_to_its_own_client(setup: Setup) {
     assert!(within(lock.try_acquire()).await.unwrap().is_none());
     // The same path below another root is another lock.
     let all = MultiLock::of(locks());
-    other.close().await.unwrap();
+    closed(&other).await;
     let held: Vec<bool> = guards.iter().map(|guard| guard.status() == Status::Held).collect();
     assert_eq!(
         (held, within(guards.lost()).await),

@@ -14,7 +14,7 @@ use zk_tests::test_with;
 
 use crate::locks::{
     cohorts::waiting,
-    support::{Setup, emptied, on_each_release, within},
+    support::{Setup, closed, emptied, on_each_release, within},
 };
 
 #[test_with(on_each_release)]
@@ -336,7 +336,7 @@ async fn each_task_of_a_cohort_is_an_attempt(setup: Setup) {
     let held = within(theirs.acquire()).await.unwrap();
     let last = ask();
     waiting(&lock, 1).await;
-    zk.close().await.unwrap();
+    closed(&zk).await;
     within(last).await.unwrap().unwrap_err();
     assert_eq!(seen(), [5, 5, 3, 2]);
     // Tries are attempts if the lock seems to be free.

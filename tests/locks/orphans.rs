@@ -11,7 +11,7 @@ use zk_locks::{
 use zk_proto::OpCode;
 use zk_tests::test_with;
 
-use crate::locks::support::{Setup, emptied, joined, on_each_release, within};
+use crate::locks::support::{Setup, closed, emptied, joined, on_each_release, within};
 
 /// A path below which only an authenticated client may delete.
 async fn guarded(setup: &Setup) -> String {
@@ -27,7 +27,7 @@ async fn guard_nodes_of(setup: &Setup, path: &str) {
     let others = Perms::CREATE | Perms::READ | Perms::WRITE | Perms::ADMIN;
     let acl = [Id::anyone().may(others), Id::creator().may(Perms::ALL)];
     owner.create(path, b"").acl(&AclList::from_iter(acl)).await.unwrap();
-    owner.close().await.unwrap();
+    closed(&owner).await;
 }
 
 /// Takes what is held away at once.
@@ -66,7 +66,7 @@ async fn refused_delete_is_retried_once_permitted(setup: Setup) {
     orphans(&zk, 0).await;
     emptied(&setup.outsider, &path).await;
     within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
-    within(zk.close()).await.unwrap();
+    closed(&zk).await;
 }
 
 #[test_with(on_each_release)]
@@ -86,7 +86,7 @@ async fn waiter_learns_of_an_orphan_in_front(setup: Setup) {
     assert_eq!(within(waiter).await.unwrap(), Err(orphan));
     let session = zk.session();
     assert_eq!(session.orphans(), 2, "the waiter's own, too");
-    within(zk.close()).await.unwrap();
+    closed(&zk).await;
     assert_eq!(session.orphans(), 0);
     // The session takes it along.
     emptied(&setup.outsider, &path).await;
@@ -111,7 +111,7 @@ async fn herd_learns_of_an_orphan_in_front(setup: Setup) {
     // One that asks later, too: it is behind both.
     let refused = within(herd().acquire()).await.map(drop);
     assert!(matches!(refused, Err(AcquireError::Orphan { .. })), "{refused:?}");
-    within(zk.close()).await.unwrap();
+    closed(&zk).await;
     emptied(&setup.outsider, &path).await;
 }
 
@@ -123,7 +123,7 @@ async fn session_detaches_despite_refused_delete(setup: Setup) {
     orphans(&zk, 1).await;
     let credentials = within(zk.detach()).await.unwrap();
     let next = setup.options().resume(credentials).connect().await.unwrap();
-    within(next.close()).await.unwrap();
+    closed(&next).await;
     emptied(&setup.outsider, &path).await;
 }
 
@@ -157,7 +157,7 @@ async fn latch_tells_of_a_refused_resignation(setup: Setup) {
         let orphan = AcquireError::Orphan { path: own, rejection: Rejection::NoAuth };
         assert_eq!(*states.borrow(), LatchState::Ended(orphan));
         assert_eq!(zk.session().orphans(), 1);
-        within(zk.close()).await.unwrap();
+        closed(&zk).await;
     }
     emptied(&setup.outsider, &path).await;
 }
@@ -228,7 +228,7 @@ async fn release_of_an_overrun_lock_tells_what_is_left(setup: Setup) {
     let zk = setup.client().await;
     let guard = within(limited(Lock::builder(&zk, &path)).acquire()).await.unwrap();
     orphans(&zk, 1).await;
-    within(zk.close()).await.unwrap();
+    closed(&zk).await;
     let ended = ReleaseError::SessionEnded(SessionEnd::Closed);
     assert_eq!(within(guard.release()).await, Err(ended));
 }
@@ -251,7 +251,7 @@ async fn refused_leave_of_a_barrier_is_an_error(setup: Setup) {
         let orphan = AcquireError::Orphan { path, rejection: Rejection::NoAuth };
         assert_eq!(within(participation.leave()).await, Err(orphan));
         assert_eq!(zk.session().orphans(), 1);
-        within(zk.close()).await.unwrap();
+        closed(&zk).await;
     }
 }
 
@@ -275,6 +275,6 @@ async fn simple_waiter_learns_of_an_orphan(setup: Setup) {
     let other = SimpleLock::new(&setup.outsider, &path);
     let late = other.acquire_timeout(Duration::from_millis(50)).await;
     assert_eq!(late.map(drop).unwrap_err(), AcquireError::TimedOut);
-    within(zk.close()).await.unwrap();
+    closed(&zk).await;
     drop(within(other.acquire()).await.unwrap());
 }

@@ -8,7 +8,9 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::locks::support::{Setup, emptied, on_each_release, ops, within};
+use crate::locks::support::{
+    Setup, closed, emptied, on_each_release, on_each_release_timeless, ops, within,
+};
 
 /// Waits until a node is gone.
 async fn gone(setup: &Setup, path: &str) {
@@ -17,7 +19,7 @@ async fn gone(setup: &Setup, path: &str) {
     }
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn simple_lock_request_counts(setup: Setup) {
     let (proxy, zk) = setup.proxied().await;
     let path = setup.path("simple");
@@ -143,14 +145,14 @@ async fn evicted_and_retaken_simple_lock_is_lost(setup: Setup) {
     let short = Duration::from_millis(20);
     let behind = SimpleLock::new(&setup.outsider, &path).acquire_timeout(short).await;
     assert!(matches!(behind, Err(AcquireError::TimedOut)));
-    zk.close().await.unwrap();
+    closed(&zk).await;
     assert!(matches!(next.status(), Status::Lost(Lost::SessionEnded(_))));
     assert!(within(next.release()).await.is_err());
     gone(&setup, &path).await;
 }
 
 /// Scenario 54.
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn reentrant_lock_is_held_by_its_last_guard(setup: Setup) {
     let (proxy, zk) = setup.proxied().await;
     let path = setup.existing("again").await;
@@ -193,7 +195,7 @@ async fn check_whose_session_ends_meanwhile_tells_of_the_loss(setup: Setup) {
 }
 
 /// The node that was checked was another contender's, and is gone when its owner is looked for.
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn check_is_not_passed_by_what_is_gone(setup: Setup) {
     let (proxy, zk) = setup.proxied().await;
     let path = setup.path("between");

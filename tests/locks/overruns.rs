@@ -18,11 +18,12 @@ use zk_locks::{
     Metrics, MultiLock, Perms, Rejection, RwLock, Semaphore, Status,
 };
 use zk_proto::OpCode;
-use zk_testkit::{TestServer, proxy::Match};
-use zk_tests::test_with;
+use zk_testkit::proxy::Match;
+use zk_tests::{network::Network, test_with};
 
 use crate::locks::support::{
-    Setup, emptied, joined, on_each_release, on_each_release_threaded, within,
+    Setup, client_on, emptied, in_virtual_time, joined, on_each_release, on_each_release_threaded,
+    within,
 };
 
 /// How long is too long.
@@ -52,12 +53,13 @@ async fn scoped_work_ends_before_the_next_grant(setup: Setup) {
     let lock = limited(Lock::builder(&zk, &path).observer(metrics.clone()));
     for _ in 0..10 {
         let guard = within(lock.acquire()).await.unwrap();
-        let (stopped, token) = (Arc::new(AtomicBool::new(false)), guard.cancellation_token());
-        let at_work = Gone(stopped.clone());
+        let (stopped, token) = (Arc::new(AtomicBool::new(true)), guard.cancellation_token());
+        let begins = stopped.clone();
         let work = tokio::spawn(async move {
             let worked = guard
                 .scope(async move {
-                    let _at_work = at_work;
+                    begins.store(false, Ordering::SeqCst);
+                    let _at_work = Gone(begins);
                     pending::<()>().await;
                 })
                 .await;
@@ -89,10 +91,9 @@ impl LockObserver for Ear {
 }
 
 /// Work that has not been dropped yet, since its scope has not been polled.
-#[tokio::test]
-async fn node_stays_until_the_work_is_dropped() {
-    let server = TestServer::start().await.unwrap();
-    let zk = Client::connect(&server.connect_string()).await.unwrap();
+#[test_with(in_virtual_time)]
+async fn node_stays_until_the_work_is_dropped(network: Network) {
+    let zk = client_on(&network, "a").await;
     let ear = Arc::new(Ear::default());
     let guard = limited(Lock::builder(&zk, "/lock").observer(ear.clone())).acquire().await.unwrap();
     let mut scope = pin!(guard.scope(pending::<()>()));
@@ -109,10 +110,9 @@ async fn node_stays_until_the_work_is_dropped() {
 }
 
 /// The same for work under several locks at once.
-#[tokio::test]
-async fn nodes_stay_until_the_work_under_all_of_them_is_dropped() {
-    let server = TestServer::start().await.unwrap();
-    let zk = Client::connect(&server.connect_string()).await.unwrap();
+#[test_with(in_virtual_time)]
+async fn nodes_stay_until_the_work_under_all_of_them_is_dropped(network: Network) {
+    let zk = client_on(&network, "a").await;
     let ear = Arc::new(Ear::default());
     let semaphore = limited(Semaphore::builder(&zk, "/permits").observer(ear.clone()));
     let guards = semaphore.with_permits(2).acquire_many(2).await.unwrap();
@@ -208,7 +208,7 @@ async fn limit_during_a_downgrade_frees_the_lock(setup: Setup) {
     let path = setup.existing("between").await;
     let (proxy, zk) = setup.proxied().await;
     let metrics = Arc::new(Metrics::default());
-    let lock = RwLock::builder(&zk, &path).release_after(20 * LIMIT).observer(metrics.clone());
+    let lock = RwLock::builder(&zk, &path).release_after(100 * LIMIT).observer(metrics.clone());
     let writing = within(lock.build().write()).await.unwrap();
     let connection = zk.session().epoch();
     let traded = proxy.on(Match::reply(OpCode::MULTI).once()).hold();
@@ -237,7 +237,6 @@ async fn time_limited_latches_lead_in_turn(setup: Setup) {
     let (one, other) = (setup.client().await, setup.client().await);
     let latch = |zk| limited(Election::builder(zk, &path)).latch(b"");
     let (first, second) = (latch(&one), latch(&other));
-    joined(&setup.outsider, &path, 2).await;
     for _ in 0..3 {
         for latch in [&first, &second] {
             let mut states = latch.subscribe();

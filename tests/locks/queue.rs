@@ -10,7 +10,8 @@ use zk_testkit::proxy::Match;
 use zk_tests::{fenced::FencedResource, test_with};
 
 use crate::locks::support::{
-    Setup, Waiter, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
+    Setup, Waiter, closed, emptied, joined, on_each_release, on_each_release_threaded,
+    on_each_release_timeless, ops, within,
 };
 
 const CONTENDERS: i32 = 50;
@@ -30,7 +31,7 @@ async fn fifty_sessions_are_granted_in_order(setup: Setup) {
             let number = parse_sequence(&guard.path()[guard.path().len() - 10..]).unwrap();
             resource.leave(token);
             guard.release().await.unwrap();
-            zk.close().await.unwrap();
+            closed(&zk).await;
             (token, number)
         });
     }
@@ -101,7 +102,7 @@ async fn waiter_moves_up_behind_a_gone_one(setup: Setup) {
     within(last.outcome().await.unwrap().release()).await.unwrap();
 }
 
-#[test_with(on_each_release)]
+#[test_with(on_each_release_timeless)]
 async fn acquires_of_one_session_exclude_in_order(setup: Setup) {
     let path = setup.existing("twice").await;
     let (proxy, zk) = setup.proxied().await;

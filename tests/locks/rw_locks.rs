@@ -145,7 +145,9 @@ async fn downgraded_writer_admits_readers_only(setup: &Setup, path: &str, layout
     let reading = within(writing.downgrade()).await.unwrap();
     zk.sync("/").await.unwrap();
     let frames = proxy.frames_since(mark);
-    assert_eq!(ops(&frames), [OpCode::MULTI, OpCode::SYNC], "{frames}");
+    // It may just have been held for so long that its node is watched.
+    let asked: Vec<_> = ops(&frames).into_iter().filter(|op| *op != OpCode::GET_DATA).collect();
+    assert_eq!(asked, [OpCode::MULTI, OpCode::SYNC], "{frames}");
     assert_eq!(digits(reading.path()), number);
     let queue = lock(&setup.outsider, path, layout).queue().contenders().await.unwrap();
     assert_eq!((queue[0].kind, queue.len()), (Kind::Read, 4), "{queue:?}");

@@ -13,8 +13,8 @@ use zk_tests::{
 };
 
 use crate::locks::support::{
-    Setup, client_on, emptied, in_virtual_time, joined, on_each_release, on_each_release_threaded,
-    ops, within,
+    Setup, client_on, closed, emptied, in_virtual_time, joined, on_each_release,
+    on_each_release_threaded, ops, within,
 };
 
 async fn leases(zk: &Client, path: &str) -> usize {
@@ -242,7 +242,7 @@ async fn dead_waiter_and_holder_free_their_nodes(setup: Setup) {
     curator_lease(&dying, &path).await;
     let waiter = tokio::spawn(async move { semaphore.acquire().await.unwrap() });
     joined(&setup.outsider, &format!("{path}/locks"), 2).await;
-    dying.close().await.unwrap();
+    closed(&dying).await;
     within(within(waiter).await.unwrap().release()).await.unwrap();
     emptied(&setup.outsider, &format!("{path}/leases")).await;
 }

@@ -26,7 +26,7 @@ use crate::locks::support::{
 };
 
 /// Of sessions that are to expire. A server rounds it up by up to one of its ticks of 200 ms.
-const SHORT: Duration = Duration::from_secs(2);
+const SHORT: Duration = Duration::from_secs(10);
 
 /// A holder behind a proxy, whose session is soon lost if the proxy falls silent.
 async fn short_lived_holder(setup: &Setup, path: &str) -> (Proxy, Guard) {

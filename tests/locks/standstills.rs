@@ -21,7 +21,7 @@ use crate::locks::support::{
 };
 
 /// Of sessions that are to expire.
-const SHORT: Duration = Duration::from_secs(2);
+const SHORT: Duration = Duration::from_secs(10);
 
 /// Scenario 32: a process that is stopped and continued finds out with its first look. Whether it looks is up to
 /// it; what it writes without looking is refused.

@@ -18,6 +18,7 @@ use zk_testkit::{
     proxy::{Match, Proxy},
     server::{Config, Listening},
 };
+use zk_tests::patience::closed;
 
 /// Longest reply that the client is configured to take.
 const REPLY_LEN_MAX: usize = 1 << 20;
@@ -262,7 +263,7 @@ fn hostile_reply_uses_bounded_memory() {
                     let connections = zk.session().epoch();
                     let found = if connections == 1 { Stayed } else { Left };
                     assert_eq!(found, whereabouts, "{what}");
-                    zk.close().await.unwrap();
+                    closed(&zk).await;
                 });
                 assert_eq!(scene.proxy.accepted(), 1, "{what}: the same server was asked again");
             });
@@ -282,7 +283,7 @@ fn event_storm_uses_bounded_memory() {
         let mut stream = zk.watch("/zookeeper").await.unwrap();
         zk.get("/").await.unwrap();
         assert_eq!(stream.next().await, Some(WatchItem::Resync(Resync::Lagged)));
-        zk.close().await.unwrap();
+        closed(&zk).await;
     });
 }
 
@@ -335,7 +336,7 @@ fn hostile_handshake_uses_bounded_memory() {
                     let zk = options.connect().await.unwrap();
                     assert_eq!(rule.times_fired(), 1, "{what}");
                     zk.get("/").await.unwrap();
-                    zk.close().await.unwrap();
+                    closed(&zk).await;
                 });
             });
         }
@@ -357,7 +358,7 @@ fn listing_costs_its_frame_and_names() {
             let zk = options.clone().connect().await.unwrap();
             zk.get("/").await.unwrap();
             assert_eq!(zk.children("/").await.unwrap().0.len(), count);
-            zk.close().await.unwrap();
+            closed(&zk).await;
         });
     }
 }

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use memchr::memchr_iter;
 use zk_client::{ConnectOptions, SessionState};
 use zk_testkit::real::{Release, Server};
+use zk_tests::patience::closed;
 
 /// How secrets are kept by this test, which must not be what it finds.
 const MASK: u8 = 0xA5;
@@ -95,7 +96,7 @@ async fn ended_session_leaves_no_secrets() {
     assert!(found(&second_hidden) > 0, "secrets are kept as long as they are needed");
     connected_again(&zk, &server).await;
     zk.create("/a", b"x").await.unwrap();
-    zk.close().await.unwrap();
+    closed(&zk).await;
     drop(zk);
 
     let zk = options.connect().await.unwrap();

@@ -13,7 +13,7 @@ use zk_locks::{Lock, Lost};
 use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::{
     busy::too_busy_for,
-    patience::{LIMIT, within},
+    patience::{LIMIT, closed, within},
 };
 
 use super::{all, recorder::Recording};
@@ -64,8 +64,8 @@ async fn requests(recording: &Recording) {
     let busy = too_busy_for(server.proxy(), Match::request(OpCode::GET_DATA).once());
     within(zk.get("/a")).await.unwrap_err();
     drop(busy);
-    small.close().await.unwrap();
-    zk.close().await.unwrap();
+    closed(&small).await;
+    closed(&zk).await;
 }
 
 async fn loads(recording: &Recording) {
@@ -127,7 +127,7 @@ async fn locks(recording: &Recording) {
     until(recording, "zookeeper_client_orphaned_nodes", &[], 2.0).await;
     server.proxy().accept_connections().await;
     until(recording, "zookeeper_client_orphaned_nodes", &[], 0.0).await;
-    zk.close().await.unwrap();
+    closed(&zk).await;
 }
 
 #[tokio::test(flavor = "current_thread")]

@@ -21,7 +21,10 @@ use tracing_subscriber::{
 use zk_client::{Client, CreateMode, OpCode};
 use zk_locks::Lock;
 use zk_testkit::{TestServer, proxy::Match};
-use zk_tests::{log::listened, patience::within};
+use zk_tests::{
+    log::listened,
+    patience::{closed, within},
+};
 
 /// The spans of requests that have ended, with the names of their parents.
 #[derive(Clone, Default)]
@@ -209,7 +212,7 @@ async fn states_and_grants_are_events() {
     zk.delete(guard.path()).await.unwrap();
     within(guard.lost()).await;
     drop(guard);
-    zk.close().await.unwrap();
+    closed(&zk).await;
     let events = events.0.lock().unwrap().clone();
     let expected = [
         "INFO connected",

@@ -20,6 +20,7 @@ use zk_testkit::{
     server::{Config, Listening, Member},
     tls::{Authority, Blemish, ClientAuth, Issued, ServerTls},
 };
+use zk_tests::patience::closed;
 
 /// How long clients try that are not let in. Only failures wait for it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -129,8 +130,8 @@ async fn both_certificates_are_verified() {
             let bob = connect(host, shown.addr(), tls).await.unwrap();
             let refused = ReadError::Rejected(Rejection::NoAuth);
             assert_eq!(bob.get(&path).await.unwrap_err(), refused, "{real:?}");
-            bob.close().await.unwrap();
-            zk.close().await.unwrap();
+            closed(&bob).await;
+            closed(&zk).await;
         }
     })
     .await;
@@ -153,7 +154,7 @@ async fn each_of_several_authorities_is_trusted() {
             let shown = Shown::start(real, &certificate, ClientAuth::None).await;
             for tls in &both {
                 let zk = connect("localhost", shown.addr(), tls.clone()).await.unwrap();
-                zk.close().await.unwrap();
+                closed(&zk).await;
             }
         }
     })

@@ -16,6 +16,7 @@ use zk_testkit::{
     real::{Release, Server},
     server::{Config, Listening},
 };
+use zk_tests::patience::closed;
 use zk_tests::pretender::{Says, pretender};
 
 const RELEASES: [Release; 2] = [Release::V3_8, Release::V3_9];
@@ -98,7 +99,7 @@ async fn user_is_known_on_every_connection() {
                 session.changed().await;
             }
             zk.get(&path).await.unwrap();
-            zk.close().await.unwrap();
+            closed(&zk).await;
         }
         let zk = options(&server.connect_string()).sasl(DigestMd5::new("ann", "secret"));
         let zk = zk.connect().await.unwrap();

@@ -9,9 +9,12 @@ use zk_client::Credentials;
 use zk_locks::{Client, ConnectOptions};
 use zk_proto::{Secret, Xid, Zxid, jute::decode_prefix, request::ConnectResponse};
 use zk_testkit::proxy::{self, Proxy};
-use zk_tests::site::{SESSION_TIMEOUT_MAX, Site, on_each, on_each_threaded};
+use zk_tests::{
+    patience::in_standing_time,
+    site::{SESSION_TIMEOUT_MAX, Site, on_each, on_each_threaded},
+};
 
-use super::within;
+use super::{closed, within};
 
 /// How many of them there have been.
 static SETUPS: AtomicU64 = AtomicU64::new(0);
@@ -31,6 +34,15 @@ pub(crate) struct Setup {
 /// Runs a test on a server of each kind, side by side.
 pub(crate) fn on_each_release(test: impl AsyncFn(Setup) + Sync) {
     on_each(&Site::PLAIN, async |kind| test(Setup::new(Site::shared(kind).await).await).await);
+}
+
+/// The same in time that stands still: for what counts requests, of which recipes make some more after a second, and what no timer
+/// may end.
+pub(crate) fn on_each_release_timeless(test: impl AsyncFn(Setup) + Sync) {
+    on_each(&Site::PLAIN, async |kind| {
+        let setup = Setup::new(Site::shared(kind).await).await;
+        in_standing_time(test(setup)).await;
+    });
 }
 
 /// The same for a test whose tasks need several threads.
@@ -124,7 +136,7 @@ pub(crate) async fn end_session(setup: &Setup, proxy: &Proxy) {
         next_xid: Xid::FIRST,
     };
     let usurper = setup.options().resume(credentials).connect().await.unwrap();
-    usurper.close().await.unwrap();
+    closed(&usurper).await;
 }
 
 fn options(servers: &str) -> ConnectOptions {

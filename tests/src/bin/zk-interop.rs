@@ -80,12 +80,12 @@ async fn run_all(cli: &Cli) -> Result<ExitCode, String> {
         }
         let mut options = Options::new(scenario, time);
         (options.seed, options.faults) = (cli.seed, !cli.no_faults);
-        options.only = cli.only;
+        (options.only, options.demands) = (cli.only, demands);
         options.hold = cli.hold.map_or(options.hold, Duration::from_millis);
         let report = run(&options, &ensemble, &tools).await;
         let report = report.map_err(|error| error.to_string())?;
         println!("{report}");
-        for failure in report.failures(demands) {
+        for failure in report.failures() {
             failed = true;
             println!("FAILED: {failure}");
         }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use super::{
+    claim::Party,
     counts::{Counts, Who},
     run::Options,
 };
@@ -44,10 +45,33 @@ pub struct Demands {
     pub pause_max: Duration,
 }
 
+impl Demands {
+    /// None.
+    pub const NONE: Self = Self { entered_min: 0, share_min: 0.0, pause_max: Duration::MAX };
+
+    /// What visits are missing.
+    pub(super) fn unmet(&self, parties: &[Party], counts: &Counts) -> Vec<String> {
+        let entered = counts.entered_in_all();
+        let mut unmet = Vec::new();
+        if entered < self.entered_min {
+            unmet.push(format!("{entered} visits instead of {}", self.entered_min));
+        }
+        for &party in parties {
+            let share = percent(counts.entered_by(party), entered);
+            if share < self.share_min {
+                let least = self.share_min;
+                unmet
+                    .push(format!("{share:.1} % of the visits are {party}'s, less than {least} %"));
+            }
+        }
+        unmet
+    }
+}
+
 impl Report {
     /// What is wrong with it; nothing if it is as demanded.
     #[must_use]
-    pub fn failures(&self, demands: Demands) -> Vec<String> {
+    pub fn failures(&self) -> Vec<String> {
         let Self { options, counts, .. } = self;
         let mut failures: Vec<String> = counts.told.iter().map(ToString::to_string).collect();
         let untold = counts.violations - counts.told.len() as u64;
@@ -56,23 +80,12 @@ impl Report {
         failures.extend(self.left_behind.iter().map(|node| format!("{node} is still there")));
         let unseen = options.scenario.unseen(&options.parties, counts);
         failures.extend(unseen.into_iter().map(|pair| format!("never seen: {pair}")));
-        let entered = counts.entered_in_all();
         // That nothing is granted without a quorum is as it should be.
         let pause = self.longest_pause.saturating_sub(self.outage_during_pause);
-        if pause > demands.pause_max {
+        if pause > options.demands.pause_max {
             failures.push(format!("nobody was granted it for {pause:?} with a quorum"));
         }
-        if entered < demands.entered_min {
-            failures.push(format!("{entered} visits instead of {}", demands.entered_min));
-        }
-        for &party in &options.parties {
-            let share = percent(counts.entered_by(party), entered);
-            if share < demands.share_min {
-                let least = demands.share_min;
-                failures
-                    .push(format!("{share:.1} % of the visits are {party}'s, less than {least} %"));
-            }
-        }
+        failures.extend(options.demands.unmet(&options.parties, counts));
         failures
     }
 }

@@ -8,7 +8,12 @@ use std::{
 use zk_testkit::real::Ensemble;
 
 use super::{
-    claim::Party, counts::Counts, foreign::Tools, report::Report, scenario::Scenario, stage::Stage,
+    claim::Party,
+    counts::Counts,
+    foreign::Tools,
+    report::{Demands, Report},
+    scenario::Scenario,
+    stage::Stage,
 };
 use crate::faults::Fault;
 
@@ -21,8 +26,10 @@ pub struct Options {
     pub parties: Vec<Party>,
     /// How long at least.
     pub time: Duration,
-    /// How much longer at most, if something has not been seen yet.
+    /// How much longer at most, if something has not been seen yet, or not often enough.
     pub extra_time: Duration,
+    /// What is asked of it.
+    pub demands: Demands,
     /// What faults are made up from.
     pub seed: u64,
     /// Whether anything goes wrong.
@@ -49,6 +56,7 @@ impl Options {
             parties: scenario.parties().to_vec(),
             time,
             extra_time: Duration::ZERO,
+            demands: Demands::NONE,
             seed: 1,
             faults: true,
             only: None,

@@ -161,7 +161,8 @@ impl<'a> Stage<'a> {
 
     /// Until the time is over, and everything has been seen or the extra time is over too.
     pub(super) async fn contend(&mut self) -> Result<(), Error> {
-        let Options { scenario, ref parties, time, extra_time, session, .. } = *self.options;
+        let Options { scenario, ref parties, time, extra_time, demands, session, .. } =
+            *self.options;
         let begun = Instant::now();
         let mut ticks = interval(session + session / 4);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -169,7 +170,8 @@ impl<'a> Stage<'a> {
         loop {
             if begun.elapsed() >= time {
                 let counts = self.resource.counts().await;
-                let complete = scenario.unseen(parties, &counts).is_empty();
+                let complete = scenario.unseen(parties, &counts).is_empty()
+                    && demands.unmet(parties, &counts).is_empty();
                 if complete || begun.elapsed() >= time + extra_time {
                     return Ok(());
                 }
@@ -276,7 +278,7 @@ impl<'a> Stage<'a> {
         let queues = self.options.scenario.queues(&self.path);
         let begun = Instant::now();
         self.left_behind = self.resource.left_behind(&queues).await;
-        while !self.left_behind.is_empty() && begun.elapsed() < self.options.session * 3 {
+        while !self.left_behind.is_empty() && begun.elapsed() < END_LIMIT {
             sleep(LOOK).await;
             self.left_behind = self.resource.left_behind(&queues).await;
         }

@@ -17,10 +17,13 @@ use zk_proto::{
 use zk_testkit::server::Conn;
 
 use super::{
-    Disposition, Held, LATENCY, Name, Network, State,
+    Disposition, LATENCY, Links, Name, Network, State, Way,
     disposition::{framed, refusal, stand_in},
     pass,
 };
+
+/// The longest part of a frame that is under way at once.
+const PIECE_LEN: usize = 8 << 10;
 
 /// One connection of a client.
 pub(super) struct Lane {
@@ -42,13 +45,13 @@ impl Lane {
         network: &Network,
         name: Name,
         conn: Conn,
-        held: Arc<Held>,
+        links: Arc<Links>,
     ) -> (Self, DuplexStream) {
         let (client, server) = tokio::io::duplex(64 << 10);
         let (reader, writer) = tokio::io::split(server);
         let (down, frames) = mpsc::unbounded_channel();
-        let pump_up = pump_up(network.clone(), name, conn, reader, held.clone());
-        let pump_down = pump_down(name, frames, writer, held);
+        let pump_up = pump_up(network.clone(), name, conn, reader, links.clone());
+        let pump_down = pump_down(name, frames, writer, links);
         let pump = tokio::spawn(async move {
             tokio::select! {
                 // Everything here happens in the same order each time.
@@ -161,13 +164,14 @@ async fn pump_up(
     name: Name,
     conn: Conn,
     mut reader: ReadHalf<DuplexStream>,
-    held: Arc<Held>,
+    links: Arc<Links>,
 ) {
-    let mut buffer = [0; 4096];
+    let mut buffer = vec![0; PIECE_LEN];
     loop {
         let len = reader.read(&mut buffer).await.unwrap_or(0);
         pass(LATENCY).await;
-        held.passes(name).await;
+        links.passes(name).await;
+        links.carries(name, Way::ToServer, len).await;
         let now = network.now();
         let mut state = network.state();
         if len == 0 {
@@ -187,13 +191,16 @@ async fn pump_down(
     name: Name,
     mut frames: mpsc::UnboundedReceiver<(Instant, Bytes)>,
     mut writer: WriteHalf<DuplexStream>,
-    held: Arc<Held>,
+    links: Arc<Links>,
 ) {
     while let Some((not_before, frame)) = frames.recv().await {
         sleep_until(not_before).await;
-        held.passes(name).await;
-        if writer.write_all(&frame).await.is_err() {
-            return;
+        links.passes(name).await;
+        for piece in frame.chunks(PIECE_LEN) {
+            links.carries(name, Way::ToClient, piece.len()).await;
+            if writer.write_all(piece).await.is_err() {
+                return;
+            }
         }
     }
     // A close takes as long as anything else.

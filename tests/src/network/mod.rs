@@ -42,6 +42,15 @@ pub type Name = &'static str;
 /// Decides about each request that reaches the server.
 pub type Director = Box<dyn FnMut(Name, OpCode) -> Disposition + Send>;
 
+/// In which direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// Requests.
+    ToServer,
+    /// Replies and events.
+    ToClient,
+}
+
 /// The server and the way to it. Clones share them.
 #[derive(Clone)]
 pub struct Network(Arc<Shared>);
@@ -60,33 +69,49 @@ struct State {
     doors: BTreeMap<Name, Member>,
     /// Clients that cannot connect, and until when if that will end by itself.
     refused: BTreeMap<Name, Option<Instant>>,
-    /// Whose bytes stay where they are.
-    held: Arc<Held>,
+    links: Arc<Links>,
     director: Option<Director>,
 }
 
-/// Whose bytes stay where they are. Those who wait for an end of that go on in the order in which they came, each time.
+/// What the links of each client are like. Those who wait for an end of being held go on in the order in which they came,
+/// each time.
 #[derive(Default)]
-struct Held {
-    names: Mutex<Vec<Name>>,
+struct Links {
+    /// Whose bytes stay where they are.
+    held: Mutex<Vec<Name>>,
     released: Notify,
+    /// Bytes in each second, of those that are slow.
+    rates: Mutex<BTreeMap<(Name, Way), u32>>,
 }
 
-impl Held {
-    fn names(&self) -> MutexGuard<'_, Vec<Name>> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+impl Links {
+    fn held(&self) -> MutexGuard<'_, Vec<Name>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rates(&self) -> MutexGuard<'_, BTreeMap<(Name, Way), u32>> {
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn release(&self) {
-        self.names().clear();
+        self.held().clear();
         self.released.notify_waiters();
     }
 
     /// Waits for as long as `name` is held.
     async fn passes(&self, name: Name) {
-        while self.names().contains(&name) {
+        while self.held().contains(&name) {
             // Only this thread could release it in between.
             self.released.notified().await;
+        }
+    }
+
+    /// Waits for as long as so many bytes take.
+    async fn carries(&self, name: Name, way: Way, len: usize) {
+        let rate = self.rates().get(&(name, way)).copied();
+        if let Some(rate) = rate {
+            let len = u32::try_from(len).expect("a part of a frame");
+            pass(Duration::from_secs(1) * len / rate).await;
         }
     }
 }
@@ -100,7 +125,7 @@ impl Network {
             lanes: BTreeMap::new(),
             doors: BTreeMap::new(),
             refused: BTreeMap::new(),
-            held: Arc::default(),
+            links: Arc::default(),
             director: None,
         };
         let shared =
@@ -153,14 +178,20 @@ impl Network {
 
     /// Lets nothing through for `name`, in either direction.
     pub fn hold(&self, name: Name) {
-        self.state().held.names().push(name);
+        self.state().links.held().push(name);
+    }
+
+    /// Lets no more than so many bytes through in each second, one way.
+    pub fn slow(&self, name: Name, way: Way, rate: u32) {
+        self.state().links.rates().insert((name, way), rate);
     }
 
     /// Everything is well again.
     pub fn heal(&self) {
         let mut state = self.state();
         state.refused.clear();
-        state.held.release();
+        state.links.release();
+        state.links.rates().clear();
     }
 
     /// Ends a session on the server, and its connection.
@@ -229,8 +260,8 @@ impl Network {
         let Some(conn) = state.ensemble.accept(now, member, peer) else {
             return Err(io::ErrorKind::ConnectionRefused.into());
         };
-        let held = state.held.clone();
-        let (lane, client) = Lane::open(self, name, conn, held);
+        let links = state.links.clone();
+        let (lane, client) = Lane::open(self, name, conn, links);
         state.lanes.insert(conn, lane);
         Ok(Box::new(client))
     }

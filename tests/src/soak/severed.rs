@@ -106,6 +106,9 @@ impl Pastime {
 
 const STAGE: &str = "/severed";
 
+/// Of the sessions that no trouble is meant for.
+const LASTING: Duration = Duration::from_secs(60);
+
 /// Runs the test.
 ///
 /// # Errors
@@ -114,8 +117,8 @@ pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
     let builder = Ensemble::builder().release(options.release).tick_time(options.tick);
     let severable = options.trouble == Trouble::Severed;
     let ensemble = builder.sync_limit(options.sync_limit).severable(severable).start().await?;
-    if severable && ensemble.wait_for_all().await? == 0 {
-        // It is a follower that is to be cut off.
+    // It is a follower that is to be cut off.
+    while severable && ensemble.wait_for_all().await? == 0 {
         ensemble.kill(0).await?;
         ensemble.wait_for_quorum().await?;
         ensemble.restart(0).await?;
@@ -157,24 +160,20 @@ async fn round(ensemble: &Ensemble, options: Options) -> Result<Vec<Belief>, Box
             (leader, (0..ensemble.len()).filter(|member| *member != leader).collect())
         }
     };
-    let connect = async |members: &[usize]| {
+    let connect = async |members: &[usize], session_timeout| {
         let servers = ConnectOptions::new(&ensemble.connect_string_of(members))?;
-        servers
-            .session_timeout(options.session_timeout)
-            .lease(options.lease.lease())
-            .connect()
-            .await
+        servers.session_timeout(session_timeout).lease(options.lease.lease()).connect().await
     };
     let (mut changes, mut pastimes) = (JoinSet::new(), JoinSet::new());
-    let stage = connect(&others).await?;
+    let stage = connect(&others, LASTING).await?;
     let _ = stage.create(STAGE, b"").await;
     for number in 0..options.holders {
         let path = format!("{STAGE}/{number}");
-        let zk = connect(&[troubled]).await?;
+        let zk = connect(&[troubled], options.session_timeout).await?;
         let guard = Arc::new(Lock::new(&zk, &path).acquire().await?);
         let pastime = Pastime::ALL[number % Pastime::ALL.len()];
         pastimes.spawn(pastime.pass(zk.clone()));
-        let next = connect(&others).await?;
+        let next = connect(&others, LASTING).await?;
         changes.spawn(change(next, path, guard, zk.session()));
     }
     for number in 0..options.holders {

@@ -87,7 +87,7 @@ async fn timed_out_wait_has_own_code_and_no_node() {
     let world = World::new().await;
     let mut held = world.lock(&[], "/l", HOLD);
     held.line().await;
-    let waited = world.run(["lock", "--timeout", "200ms", "/l", "--", "echo", "mine"]).await;
+    let waited = world.run(["lock", "--timeout", "5s", "/l", "--", "echo", "mine"]).await;
     assert_eq!((waited.code, waited.stdout.as_str()), (Some(124), ""), "{waited:?}");
     assert_eq!(world.queue_of("/l", 1).await.len(), 1);
     held.tell("go").await;
@@ -133,7 +133,7 @@ async fn partitioned_holder_ends_its_command() {
     let world = World::new().await;
     let proxy = Proxy::start(world.server.addr()).await.unwrap();
     let mut command = zk(&proxy.connect_string());
-    let args = ["lock", "--session-timeout", "2s", "/l", "--"];
+    let args = ["lock", "--session-timeout", "10s", "/l", "--"];
     let mut held = Running::start(command.args(args).args(["sh", "-c", HOLD]));
     let token: i64 = held.line().await.parse().unwrap();
     let mut next = world.lock(&[], "/l", HOLD);
@@ -163,9 +163,9 @@ async fn margin_ends_command_before_next_grant() {
     command.args([
         "lock",
         "--session-timeout",
-        "4s",
+        "12s",
         "--margin",
-        "1s",
+        "3s",
         "/l",
         "--",
         "sh",
@@ -197,7 +197,7 @@ async fn margin_too_large_for_timeout_is_refused() {
 #[tokio::test]
 async fn without_server_the_command_does_not_run() {
     let mut command = zk("127.0.0.1:1");
-    command.args(["lock", "--timeout", "300ms", "/l", "--", "echo", "mine"]);
+    command.args(["lock", "--timeout", "2s", "/l", "--", "echo", "mine"]);
     let ended = run(&mut command).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(69), ""), "{ended:?}");
     assert!(ended.stderr.contains("127.0.0.1:1"), "{ended:?}");
@@ -232,7 +232,7 @@ async fn killed_zk_takes_its_command_along() {
     for (kind, args) in [("lock", ["lock", "/l"]), ("elect", ["elect", "/e"])] {
         let script = "trap 'echo asked' TERM; sleep 1000 & echo ready; wait; sleep 1000";
         let mut command = world.zk();
-        command.args(args).args(["--grace", "300ms", "--", "sh", "-c", script]);
+        command.args(args).args(["--grace", "3s", "--", "sh", "-c", script]);
         let mut held = Running::start(&mut command);
         held.line().await;
         held.signal(Signal::KILL);
@@ -273,7 +273,7 @@ async fn killed_command_ends_before_next_grant() {
     let mark = dir.path().join("ended").display().to_string();
     let script =
         format!("trap 'echo > {mark}; exit' TERM; echo ready; while :; do sleep 0.02; done");
-    let mut held = world.lock(&["--session-timeout", "4s"], "/l", &script);
+    let mut held = world.lock(&["--session-timeout", "12s"], "/l", &script);
     held.line().await;
     let mut next = world.lock(&[], "/l", &format!("ls {mark} && echo mine"));
     world.queue_of("/l", 2).await;

@@ -37,7 +37,7 @@ async fn tls_trusts_ca_and_shows_a_certificate() {
     assert_eq!(run(&mut get).await.ok(), "x");
 
     let mut distrusted = zk(&addr);
-    distrusted.args(["get", "--connect-timeout", "2s", "/a"]).arg("--tls-ca").arg(&theirs);
+    distrusted.args(["get", "--connect-timeout", "10s", "/a"]).arg("--tls-ca").arg(&theirs);
     let ended = run(&mut distrusted).await;
     assert!(ended.code != Some(0) && ended.stderr.contains("unknown authority"), "{ended:?}");
 
@@ -152,7 +152,7 @@ async fn kerberos_identifies_the_command() {
     let who = run(command(&by_address, &keytab, &args).env("ZK_KERBEROS", "true")).await.ok();
     assert!(who.contains("bob@ZK.TEST"), "{who}");
 
-    let args = ["whoami", "--kerberos", "--connect-timeout", "2s"];
+    let args = ["whoami", "--kerberos", "--connect-timeout", "10s"];
     let ended = run(&mut command(&by_name, Path::new("/nowhere/keytab"), &args)).await;
     assert!(ended.stderr.contains("no ticket"), "{ended:?}");
     let args = ["whoami", "--kerberos", "--sasl-user", "ann"];

@@ -252,6 +252,6 @@ async fn timeout_of_a_lock_includes_connecting() {
     let began = std::time::Instant::now();
     let args = ["--connect-timeout", "30s"];
     let ended = script(&server.connect_string(), &args, "lock --timeout 1s /l -- true\n").await;
-    assert!(began.elapsed() < std::time::Duration::from_secs(20), "{ended:?}");
+    assert!(began.elapsed() < std::time::Duration::from_secs(29), "{ended:?}");
     assert_eq!(ended.code, Some(124), "{ended:?}");
 }

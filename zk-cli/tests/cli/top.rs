@@ -14,7 +14,7 @@ use crate::{
     tmux::Tmux,
 };
 
-const TOP: [&str; 3] = ["top", "--interval", "200ms"];
+const TOP: [&str; 3] = ["top", "--interval", "1s"];
 
 #[tokio::test]
 async fn evicting_names_the_holder_and_asks() {

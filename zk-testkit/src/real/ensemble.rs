@@ -5,7 +5,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::error::Error;
-use super::four_letter::{MODE_LIMIT, Mode, Patience, READY_POLL, Standing};
+use super::four_letter::{ANSWER_LIMIT, Mode, Patience, READY_POLL, Standing};
 use super::relay::Relay;
 use super::server::{READY_LIMIT, Server};
 use crate::release::Version;
@@ -194,7 +194,7 @@ impl Ensemble {
 
     /// What each member says it is doing.
     async fn standings(&self) -> Vec<Option<Standing>> {
-        self.standings_until(MODE_LIMIT, &|serving| serving == self.len()).await
+        self.standings_until(ANSWER_LIMIT, &|serving| serving == self.len()).await
     }
 
     /// Asks all members at once, and stops listening when enough have answered: a paused member

@@ -9,10 +9,10 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
 /// A paused server accepts (its kernel does) and never answers.
-const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+pub(super) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long a server may take to say what it is doing.
-pub(super) const MODE_LIMIT: Duration = Duration::from_secs(1);
+/// How long a server may take to say what it is doing, if it is asked again and again.
+const MODE_LIMIT: Duration = Duration::from_secs(1);
 
 /// How often a starting server is asked that.
 pub(super) const READY_POLL: Duration = Duration::from_millis(10);

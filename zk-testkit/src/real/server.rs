@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use super::config::{self, Settings};
 use super::distribution::Distribution;
 use super::error::Error;
-use super::four_letter::{self, MODE_LIMIT, Mode, Patience, READY_POLL, Standing};
+use super::four_letter::{self, ANSWER_LIMIT, Mode, Patience, READY_POLL, Standing};
 use super::host::Host;
 use super::journal;
 use super::life::Life;
@@ -169,7 +169,7 @@ impl Server {
 
     /// What the server says it is doing; `None` if it is down, paused, or without a quorum.
     pub async fn mode(&self) -> Option<Mode> {
-        self.mode_within(MODE_LIMIT).await
+        self.mode_within(ANSWER_LIMIT).await
     }
 
     /// Sends a four-letter word, such as `mntr`, and returns the answer.

@@ -6,13 +6,13 @@ use zk_testkit::sim::Rng;
 use super::{Chars, Data, Entry, Field, Hello, Name, Request, Sequence, SessionOf, Step};
 
 /// How long mortal sessions last, in milliseconds.
-const TIMEOUT_MORTAL: i32 = 2_000;
+const TIMEOUT_MORTAL: i32 = 8_000;
 
 /// How long a session lasts that sees others end.
 const TIMEOUT_OBSERVER: i32 = 60_000;
 
 /// After this time, in milliseconds, the session of a silent client has expired.
-const WAIT: u32 = 3_500;
+const WAIT: u32 = 14_000;
 
 /// Makes up a sequence: one client observes while sessions of others expire, with or without connection.
 pub fn generate_mortal(mut rng: Rng) -> Sequence {

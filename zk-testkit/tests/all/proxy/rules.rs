@@ -36,7 +36,7 @@ async fn delayed_frame_holds_back_later_frames() {
 #[tokio::test]
 async fn delays_of_consecutive_frames_overlap() {
     let (_peer, proxy, mut client) = trio().await;
-    let delay = Duration::from_millis(200);
+    let delay = Duration::from_secs(1);
     let _rule = proxy.on(Match::going(Direction::ToServer)).delay(delay);
     let before = Instant::now();
     for _ in 0..10 {
@@ -45,7 +45,7 @@ async fn delays_of_consecutive_frames_overlap() {
     for _ in 0..10 {
         client.reply().await.expect("a reply");
     }
-    assert!(before.elapsed() < 2 * delay, "{:?}", before.elapsed());
+    assert!(before.elapsed() < 5 * delay, "{:?}", before.elapsed());
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ async fn lagging_member_shows_the_past_until_sync() {
     let behind = a_follower(&server);
     let (writer, reader) =
         (client_of(&server, leader(&server)).await, client_of(&server, behind).await);
-    server.with(|ensemble, now| ensemble.set_lag(now, behind, Duration::from_millis(100)));
+    server.with(|ensemble, now| ensemble.set_lag(now, behind, Duration::from_secs(3)));
     writer.create("/a", b"").await.unwrap();
     assert_eq!(reader.exists("/a").await.unwrap(), None);
     reader.sync("/").await.unwrap();
