@@ -23,8 +23,7 @@ use zk_testkit::proxy::{Match, Proxy};
 use zk_tests::test_with;
 
 use crate::locks::support::{
-    Setup, closed, dropped_after, on_each_release, on_each_release_threaded,
-    on_each_release_timeless, within,
+    Setup, closed, dropped_after, on_each_release, on_each_release_threaded, within,
 };
 
 /// A read that fails is asked again, whatever made it fail.
