@@ -215,6 +215,7 @@ async fn end(
     match how {
         // Everything is let go where it is; the session closes by itself.
         0 => {
+            ctx.check().sends_the_rest(ctx.number);
             workers.stop(Stop::Drop);
             workers.done().await;
             ctx.cluster.state().hit(Fault::DropHandles);

@@ -40,8 +40,8 @@ impl Checker {
         self.rooms.clients.insert(client, room);
     }
 
-    /// A client closes its session: what still waits for room is sent at once.
-    pub(super) fn sends_the_rest(&mut self, client: u32) {
+    /// A client closes its session, or drops it, which closes it: what still waits for room is sent at once.
+    pub(crate) fn sends_the_rest(&mut self, client: u32) {
         self.rooms.clients.remove(&client);
         self.rooms.links.retain(|_, lane| lane.client != client);
     }
