@@ -9,7 +9,7 @@ use zk_proto::{
 };
 use zk_testkit::{
     server,
-    sim::{Fault, Rng, Setup, State},
+    sim::{ConnectorId, Fault, Rng, Setup, State},
 };
 
 use super::{
@@ -193,7 +193,7 @@ impl<'a> World<'a> {
             self.violations
                 .push(format!("L1: member {member} is dialed before the others had their turn"));
         }
-        client.link = Some(self.state.dial(number as u32, member));
+        client.link = Some(self.state.dial(number as u32, ConnectorId::default(), member));
         client.tap = Tap::default();
         (client.is_made, client.writable_at) = (false, None);
         client.frail.1 = self.rng.below(FRAIL_MAX);

@@ -45,6 +45,8 @@ const ROOM: usize = 64 << 20;
 pub(super) fn options(ctx: &ClientContext, rng: &mut Rng, deadline: u64) -> ConnectOptions {
     let timeout = ctx.options.wished_timeout(ctx.number);
     let (tasks, process) = (ctx.tasks.clone(), State::process(ctx.number));
+    let connect = SimConnect::new(&ctx.cluster, ctx.number);
+    let connector = connect.id();
     let mut options = ConnectOptions::new(&servers(ctx.options.members))
         .expect("the names are sound")
         .session_timeout(Duration::from_millis(timeout))
@@ -52,12 +54,12 @@ pub(super) fn options(ctx: &ClientContext, rng: &mut Rng, deadline: u64) -> Conn
         .request_len_max(ctx.options.request_len_max)
         .read_only(ctx.options.reads_alone(ctx.number))
         .lease(ctx.options.lease)
-        .connector(SimConnect::new(&ctx.cluster, ctx.number))
+        .connector(connect)
         .clock(sim_clock(ctx.options.drifts[ctx.number as usize]))
         .seed(rng.next())
         .spawn_with(move |task| tasks.spawn(process, task));
     let room = room(ctx, rng);
-    ctx.check().has_room(ctx.number, room);
+    ctx.check().has_room(ctx.number, connector, room);
     options = options.requests_max(room.requests).request_bytes_max(room.bytes);
     let mut limit = None;
     if ctx.options.draws_settings {

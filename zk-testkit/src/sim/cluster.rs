@@ -57,6 +57,7 @@ pub struct State {
     /// How long each client has stood still in all, and since when it does.
     pub(super) stalls: Vec<(u64, Option<u64>)>,
     pub(super) crashed: Vec<u32>,
+    connectors: u32,
     /// How many faults keep each member from the others.
     pub(super) cut: Vec<u16>,
     conns: BTreeMap<Conn, LinkId>,
@@ -76,11 +77,17 @@ enum Clock {
 /// What is known of a connection beyond the network's own view.
 #[derive(Debug, Default)]
 struct Wire {
+    connector: ConnectorId,
     conn: Option<Conn>,
     tap: Tap,
     greeted: bool,
     forged: bool,
 }
+
+/// What connects on behalf of a client: a client that lets go of a session and makes the next has two of these for a
+/// while.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ConnectorId(u32);
 
 /// How to set up a cluster.
 #[derive(Clone, Debug)]
@@ -218,6 +225,7 @@ impl State {
             forgeries: vec![Vec::new(); count],
             stalls: vec![(0, None); count],
             crashed: Vec::new(),
+            connectors: 0,
             cut: vec![0; members],
             conns: BTreeMap::new(),
             wires: Vec::new(),
@@ -425,11 +433,18 @@ impl State {
     fn seen(&self, at: u64, link: LinkId) -> Seen {
         let (client, member) = self.net.ends(link);
         let cut = !self.ensemble.is_in_touch(Member(member));
-        Seen { at, client, member, link, forged: self.wires[link.0].forged, cut }
+        let Wire { connector, forged, .. } = self.wires[link.0];
+        Seen { at, client, connector, member, link, forged, cut }
+    }
+
+    /// A client is about to make one more session, or none.
+    pub fn new_connector(&mut self) -> ConnectorId {
+        self.connectors += 1;
+        ConnectorId(self.connectors)
     }
 
     /// A client begins to connect.
-    pub fn dial(&mut self, client: u32, member: usize) -> LinkId {
+    pub fn dial(&mut self, client: u32, connector: ConnectorId, member: usize) -> LinkId {
         let now = self.now();
         let link = match self.unresolved[client as usize] {
             Some(after) => self.net.dial_in_vain(now, client, member, after),
@@ -439,7 +454,7 @@ impl State {
         if let Some(observer) = &mut self.observer {
             observer.dialed(now, client);
         }
-        self.wires.push(Wire::default());
+        self.wires.push(Wire { connector, ..Wire::default() });
         self.wake_pump();
         link
     }

@@ -19,7 +19,7 @@ mod trace;
 pub use crate::rng::Rng;
 
 pub use self::{
-    cluster::{Cluster, Pump, Setup, State},
+    cluster::{Cluster, ConnectorId, Pump, Setup, State},
     faults::{Fault, Fired, Incident, Schedule, Stage, Target},
     net::{Arrival, LinkId, Net, Path, Way},
     observer::{Observer, Seen},

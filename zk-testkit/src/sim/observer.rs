@@ -5,7 +5,7 @@ use zk_proto::{
     traffic::{Received, Sent},
 };
 
-use super::LinkId;
+use super::{ConnectorId, LinkId};
 use crate::server::Ensemble;
 
 /// A frame seen at a client's end of a connection.
@@ -15,6 +15,8 @@ pub struct Seen {
     pub at: u64,
     /// Whose.
     pub client: u32,
+    /// What it was made by.
+    pub connector: ConnectorId,
     /// The member at the other end.
     pub member: usize,
     /// The connection.

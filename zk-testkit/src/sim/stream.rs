@@ -14,7 +14,7 @@ use tokio::{
 };
 use zk_client::{BoxFuture, Connect, Transport};
 
-use super::{Cluster, net::LinkId};
+use super::{Cluster, ConnectorId, net::LinkId};
 
 /// What the members are called in a connection string: `m0:2181,m1:2181` and so on.
 #[must_use]
@@ -28,23 +28,31 @@ pub fn servers(members: usize) -> String {
 pub struct SimConnect {
     cluster: Cluster,
     client: u32,
+    id: ConnectorId,
 }
 
 impl SimConnect {
     /// The way of this client.
     #[must_use]
     pub fn new(cluster: &Cluster, client: u32) -> Self {
-        Self { cluster: cluster.clone(), client }
+        let id = cluster.state().new_connector();
+        Self { cluster: cluster.clone(), client, id }
+    }
+
+    /// Its number, which tells apart the sessions of a client that overlap.
+    #[must_use]
+    pub const fn id(&self) -> ConnectorId {
+        self.id
     }
 }
 
 impl Connect for SimConnect {
     fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
-        let Self { cluster, client } = self.clone();
+        let Self { cluster, client, id } = self.clone();
         let member = server.strip_prefix('m').and_then(|name| name.split(':').next()?.parse().ok());
         Box::pin(async move {
             let member: usize = member.ok_or(io::ErrorKind::NotFound)?;
-            let link = cluster.state().dial(client, member);
+            let link = cluster.state().dial(client, id, member);
             // From here on dropping it hangs up.
             let stream = SimStream { cluster, link };
             let answer = poll_fn(|cx| {

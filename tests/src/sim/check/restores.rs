@@ -7,7 +7,7 @@ use zk_proto::{
     request::{AnyRequest, WatcherEvent},
     traffic::{Reply, SentRequest},
 };
-use zk_testkit::sim::{LinkId, Seen};
+use zk_testkit::sim::{ConnectorId, LinkId, Seen};
 
 use super::Checker;
 
@@ -28,8 +28,8 @@ const SORTS: [Sort; 5] =
 #[derive(Default)]
 pub(super) struct Restores {
     sessions: BTreeMap<SessionId, Watched>,
-    /// Clients that a minority serves: their sessions have other names there than later.
-    unnamed: BTreeMap<u32, SessionId>,
+    /// Sessions that a minority serves: they have other names there than later.
+    unnamed: BTreeMap<ConnectorId, SessionId>,
     /// What has been armed again on each connection.
     links: BTreeMap<LinkId, BTreeSet<(Sort, String)>>,
 }
@@ -90,15 +90,20 @@ impl Watched {
 }
 
 impl Checker {
-    /// A client is taken in.
-    pub(super) fn is_named(&mut self, client: u32, session: SessionId, by_minority: bool) {
+    /// A session is taken in.
+    pub(super) fn is_named(
+        &mut self,
+        connector: ConnectorId,
+        session: SessionId,
+        by_minority: bool,
+    ) {
         let Restores { sessions, unnamed, .. } = &mut self.restores;
-        let before = unnamed.remove(&client).and_then(|before| sessions.remove(&before));
+        let before = unnamed.remove(&connector).and_then(|before| sessions.remove(&before));
         if let Some(before) = before {
             sessions.insert(session, before);
         }
         if by_minority {
-            unnamed.insert(client, session);
+            unnamed.insert(connector, session);
         }
     }
 

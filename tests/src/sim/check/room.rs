@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use zk_proto::{OpCode, Xid, traffic::SentRequest};
-use zk_testkit::sim::{LinkId, Seen};
+use zk_testkit::sim::{ConnectorId, LinkId, Seen};
 
 use super::Checker;
 use crate::sim::workload::ERRANDS;
@@ -21,7 +21,7 @@ pub(crate) struct Room {
 /// By clients, and by their connections.
 #[derive(Default)]
 pub(super) struct Rooms {
-    clients: BTreeMap<u32, Room>,
+    clients: BTreeMap<u32, (ConnectorId, Room)>,
     links: BTreeMap<LinkId, Lane>,
     /// The most requests at once of each client, since it has begun to ask.
     most: BTreeMap<u32, usize>,
@@ -36,8 +36,8 @@ struct Lane {
 
 impl Checker {
     /// The next session of a client may ask for so much at once.
-    pub(crate) fn has_room(&mut self, client: u32, room: Room) {
-        self.rooms.clients.insert(client, room);
+    pub(crate) fn has_room(&mut self, client: u32, connector: ConnectorId, room: Room) {
+        self.rooms.clients.insert(client, (connector, room));
     }
 
     /// A client closes its session, or drops it, which closes it: what still waits for room is sent at once.
@@ -48,7 +48,7 @@ impl Checker {
 
     /// How much a client may ask for at once.
     pub(crate) fn room_of(&self, client: u32) -> Option<Room> {
-        self.rooms.clients.get(&client).copied()
+        self.rooms.clients.get(&client).map(|(_, room)| *room)
     }
 
     /// A client begins to ask as much as it may.
@@ -62,10 +62,15 @@ impl Checker {
     }
 
     pub(super) fn opens(&mut self, seen: &Seen) {
-        if let Some(&room) = self.rooms.clients.get(&seen.client) {
-            self.rooms
-                .links
-                .insert(seen.link, Lane { client: seen.client, room, open: BTreeMap::new() });
+        // A session that its client has let go of is not what comes next.
+        let room = self
+            .rooms
+            .clients
+            .get(&seen.client)
+            .filter(|(connector, _)| *connector == seen.connector);
+        if let Some(&(_, room)) = room {
+            let lane = Lane { client: seen.client, room, open: BTreeMap::new() };
+            self.rooms.links.insert(seen.link, lane);
         }
     }
 

@@ -298,7 +298,7 @@ impl Checker {
                 self.wires.links.insert(seen.link, greeting.session_id);
                 self.answers_alone(seen, greeting.session_id);
                 let by_minority = greeting.read_only.0 == Some(true);
-                self.is_named(seen.client, greeting.session_id, by_minority);
+                self.is_named(seen.connector, greeting.session_id, by_minority);
                 if by_minority && !seen.forged {
                     self.served_by_minority(seen, greeting.session_id);
                 }

@@ -71,31 +71,44 @@ impl Followed {
     }
 
     /// Takes part in all events, each of which must fit the ones before, and tells of nothing that has not happened.
+    ///
+    /// Takes part in all even if one is wrong: a session may be excused for it, and the next one is not.
     fn listen(&mut self, worker: &Worker) -> Result<(), String> {
-        let mut lagged = false;
         let heard: Vec<_> = std::iter::from_fn(|| self.events.try_next()).collect();
         let by_twin: Vec<_> = std::iter::from_fn(|| self.twin.try_next()).collect();
-        if heard != by_twin {
-            return Err(format!("tells one of {heard:?}, and another of {by_twin:?}"));
-        }
+        let mut all_fit = match heard == by_twin {
+            true => Ok(()),
+            false => Err(format!("tells one of {heard:?}, and another of {by_twin:?}")),
+        };
         // One goes, and another comes.
         if worker.ctx.now() % 4 == 0 {
             self.twin = self.cache.events();
         }
+        let mut lagged = false;
         for event in heard {
             lagged |= event == CacheEvent::Lagged;
-            let text = format!("tells of {event:?}");
-            let deleted = match &event {
-                CacheEvent::Deleted(node) if !self.may_forget(worker, node) => Some(node.clone()),
-                _ => None,
-            };
-            // What is taken from the cache knows of what comes behind that already.
-            if !self.fits(event) && !lagged {
-                return Err(format!("{text} after {:?}", self.told.keys()));
-            }
-            if deleted.is_some_and(|node| !worker.ctx.check().was_deleted(&node)) {
-                return Err(format!("{text}, which is there"));
-            }
+            let fits = self.takes_part_in(worker, &event, lagged);
+            all_fit = all_fit.and(fits);
+        }
+        all_fit
+    }
+
+    fn takes_part_in(
+        &mut self,
+        worker: &Worker,
+        event: &CacheEvent,
+        lagged: bool,
+    ) -> Result<(), String> {
+        let deleted = match event {
+            CacheEvent::Deleted(node) if !self.may_forget(worker, node) => Some(node),
+            _ => None,
+        };
+        // What is taken from the cache knows of what comes behind that already.
+        if !self.fits(event) && !lagged {
+            return Err(format!("tells of {event:?} after {:?}", self.told.keys()));
+        }
+        if deleted.is_some_and(|node| !worker.ctx.check().was_deleted(node)) {
+            return Err(format!("tells of {event:?}, which is there"));
         }
         Ok(())
     }
@@ -109,21 +122,21 @@ impl Followed {
             || before.is_some_and(|before| before.stat.mzxid == node.stat.mzxid)
     }
 
-    fn fits(&mut self, event: CacheEvent) -> bool {
+    fn fits(&mut self, event: &CacheEvent) -> bool {
         let is = |one: &CachedNode, other: &CachedNode| one.stat.mzxid == other.stat.mzxid;
         match event {
             CacheEvent::Created(node) => {
                 let above = parent(&node.path).filter(|_| *node.path != *self.root);
                 let below_others = above.is_none_or(|above| self.told.contains_key(above));
-                self.told.insert(node.path.to_string(), node).is_none() && below_others
+                self.told.insert(node.path.to_string(), node.clone()).is_none() && below_others
             }
             CacheEvent::Changed { old, new } => {
                 let later = old.stat.mzxid < new.stat.mzxid;
-                let before = self.told.insert(new.path.to_string(), new);
-                before.is_some_and(|before| is(&before, &old)) && later
+                let before = self.told.insert(new.path.to_string(), new.clone());
+                before.is_some_and(|before| is(&before, old)) && later
             }
             CacheEvent::Deleted(node) => {
-                self.told.remove(&*node.path).is_some_and(|before| is(&before, &node))
+                self.told.remove(&*node.path).is_some_and(|before| is(&before, node))
             }
             CacheEvent::Lagged => {
                 let nodes = self.cache.nodes().into_iter();
