@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep};
 use zk_proto::{SessionId, Time, traffic::Received};
 
 use super::{
-    Fault, Fired, Observer, Process, Rng, Schedule, Seen, Tasks, Trace,
+    Fault, Fired, Incident, Observer, Process, Rng, Schedule, Seen, Tasks, Trace,
     forge::forge,
     frames::{Tap, last_frame, received_as, sent_as},
     net::{Arrival, LinkId, Net},
@@ -58,8 +58,8 @@ pub struct State {
     pub(super) stalls: Vec<(u64, Option<u64>)>,
     pub(super) crashed: Vec<u32>,
     connectors: u32,
-    /// How many faults keep each member from the others.
-    pub(super) cut: Vec<u16>,
+    /// Faults that have begun, and not ended.
+    pub(super) underway: Vec<Incident>,
     conns: BTreeMap<Conn, LinkId>,
     wires: Vec<Wire>,
     pump: Option<Waker>,
@@ -203,7 +203,6 @@ impl State {
         let Setup { seed, clients, servers, latency, schedule } = setup;
         let rng = Rng::new(seed);
         let count = clients as usize;
-        let members = servers.members;
         let mut net = Net::new(rng.fork(1), count, servers.members, latency);
         net.per_milli = per_milli;
         for (number, incident) in (0..).zip(&schedule.0) {
@@ -226,7 +225,7 @@ impl State {
             stalls: vec![(0, None); count],
             crashed: Vec::new(),
             connectors: 0,
-            cut: vec![0; members],
+            underway: Vec::new(),
             conns: BTreeMap::new(),
             wires: Vec::new(),
             pump: None,

@@ -164,6 +164,23 @@ pub struct Incident {
     pub amount: u64,
 }
 
+impl Target {
+    /// Whether what is between this client and this member is meant.
+    pub(super) fn is_about(self, client: u32, member: usize) -> bool {
+        match self {
+            Self::All => true,
+            Self::Client(only) => only == client,
+            Self::Member(only) => only == member,
+            Self::Path(from, to) => (from, to) == (client, member),
+        }
+    }
+
+    /// Whether a member itself is meant.
+    pub(super) fn is_member(self, member: usize) -> bool {
+        matches!(self, Self::All) || self == Self::Member(member)
+    }
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

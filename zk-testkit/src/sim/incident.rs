@@ -1,5 +1,7 @@
 //! How faults are brought about, and how they end.
 
+use std::time::Duration;
+
 use super::{
     Fault, Incident, Target,
     cluster::State,
@@ -38,7 +40,7 @@ impl State {
         self.trace.note(now, Actor::World, "heal", 0);
         self.net.heal_all(now);
         self.unresolved.fill(None);
-        self.cut.fill(0);
+        self.underway.clear();
         self.forgeries.iter_mut().for_each(Vec::clear);
         for client in 0..self.sessions.len() as u32 {
             self.stall(now, client, false);
@@ -55,6 +57,11 @@ impl State {
 
     fn inflict(&mut self, now: u64, incident: Incident, begins: bool) {
         let Incident { fault, target, amount, .. } = incident;
+        if begins {
+            self.underway.push(incident);
+        } else if let Some(at) = self.underway.iter().position(|it| *it == incident) {
+            self.underway.swap_remove(at);
+        }
         let change =
             |count: &mut u16| *count = if begins { *count + 1 } else { count.saturating_sub(1) };
         match fault {
@@ -64,14 +71,9 @@ impl State {
             Fault::HoleUp => self.on_paths(now, target, |path| change(&mut path.hole_up)),
             Fault::HoleDown => self.on_paths(now, target, |path| change(&mut path.hole_down)),
             Fault::Choppy => self.on_paths(now, target, |path| change(&mut path.choppy)),
-            Fault::Slow => {
-                let slow = if begins { amount * self.net.per_milli } else { 0 };
-                self.on_paths(now, target, |path| path.slow = slow);
-            }
+            Fault::Slow => self.slow_paths(now, target),
             Fault::Narrow => {
-                self.on_paths(now, target, |path| {
-                    path.bytes_per_second = if begins { amount } else { 0 };
-                });
+                self.narrow_paths(now, target);
                 self.hit_target(fault, target, begins);
             }
             Fault::Isolate | Fault::Flap | Fault::Swizzle => {
@@ -80,8 +82,9 @@ impl State {
             }
             Fault::Unresolved => {
                 for client in self.clients(target) {
+                    let worst = self.worst(fault, |it| self.clients(it).contains(&client));
                     self.unresolved[client as usize] =
-                        begins.then_some(amount.max(1) * self.net.per_milli);
+                        worst.map(|amount| amount.max(1) * self.net.per_milli);
                 }
             }
             _ if fault_of_servers(fault) => self.on_servers(now, incident, begins),
@@ -98,7 +101,8 @@ impl State {
             Fault::Stall => {
                 self.hit_target(fault, target, begins);
                 for client in self.clients(target) {
-                    self.stall(now, client, begins);
+                    let stalls = self.worst(fault, |it| self.clients(it).contains(&client));
+                    self.stall(now, client, stalls.is_some());
                 }
             }
             Fault::Crash => {
@@ -115,7 +119,7 @@ impl State {
     }
 
     fn on_servers(&mut self, now: u64, incident: Incident, begins: bool) {
-        let Incident { fault, target, amount, .. } = incident;
+        let Incident { fault, target, .. } = incident;
         let at = self.time(now);
         if fault != Fault::Expire {
             self.hit_target(fault, target, begins);
@@ -141,7 +145,7 @@ impl State {
             }
             Fault::Kill => {
                 for member in members {
-                    match begins {
+                    match self.befalls(fault, member).is_some() {
                         true => self.ensemble.stop(at, Member(member)),
                         false => self.ensemble.start(at, Member(member)),
                     }
@@ -155,9 +159,8 @@ impl State {
                     });
                 }
                 for member in members {
-                    let cut = &mut self.cut[member];
-                    *cut = if begins { *cut + 1 } else { cut.saturating_sub(1) };
-                    match *cut > 0 {
+                    let cuts = [Fault::CutOff, Fault::Pause];
+                    match cuts.iter().any(|fault| self.befalls(*fault, member).is_some()) {
                         true => self.ensemble.cut_off(at, Member(member)),
                         false => self.ensemble.rejoin(at, Member(member)),
                     }
@@ -165,19 +168,52 @@ impl State {
             }
             Fault::Lag => {
                 let usual = self.ensemble.config().lag;
-                let lag = if begins { std::time::Duration::from_millis(amount) } else { usual };
                 for member in members {
+                    let lag = self.befalls(fault, member).map(Duration::from_millis);
+                    let lag = lag.unwrap_or(usual);
                     self.ensemble.set_lag(at, Member(member), lag);
                 }
             }
             Fault::Throttle => {
                 for member in members {
-                    let in_a_thousand = if begins { amount } else { 0 };
+                    let in_a_thousand = self.befalls(fault, member).unwrap_or_default();
                     self.ensemble.throttle(at, Member(member), in_a_thousand);
                 }
             }
             _ => {}
         }
+    }
+
+    /// The greatest amount of a fault, of those that have begun there and not ended. Where several overlap, the end of one is
+    /// not the end of all.
+    fn worst(&self, fault: Fault, there: impl Fn(Target) -> bool) -> Option<u64> {
+        let there = |it: &&Incident| it.fault == fault && there(it.target);
+        self.underway.iter().filter(there).map(|it| it.amount).max()
+    }
+
+    fn befalls(&self, fault: Fault, member: usize) -> Option<u64> {
+        self.worst(fault, |it| it.is_member(member))
+    }
+
+    fn slow_paths(&mut self, now: u64, target: Target) {
+        let slow = self.all_underway(Fault::Slow);
+        let per_milli = self.net.per_milli;
+        self.on_paths_of(now, target, |client, member, path| {
+            let there = slow.iter().filter(|it| it.target.is_about(client, member));
+            path.slow = there.map(|it| it.amount * per_milli).max().unwrap_or_default();
+        });
+    }
+
+    fn narrow_paths(&mut self, now: u64, target: Target) {
+        let narrow = self.all_underway(Fault::Narrow);
+        self.on_paths_of(now, target, |client, member, path| {
+            let there = narrow.iter().filter(|it| it.target.is_about(client, member));
+            path.bytes_per_second = there.map(|it| it.amount).min().unwrap_or_default();
+        });
+    }
+
+    fn all_underway(&self, fault: Fault) -> Vec<Incident> {
+        self.underway.iter().filter(|it| it.fault == fault).copied().collect()
     }
 
     fn stall(&mut self, now: u64, client: u32, begins: bool) {
@@ -231,16 +267,16 @@ impl State {
         links.filter(|&link| member.is_none_or(|member| self.net.ends(link).1 == member)).collect()
     }
 
-    /// Changes paths, and lets go on what they hold back no longer.
     fn on_paths(&mut self, now: u64, target: Target, change: impl Fn(&mut Path)) {
+        self.on_paths_of(now, target, |_, _, path| change(path));
+    }
+
+    /// Changes paths, and lets go on what they hold back no longer.
+    fn on_paths_of(&mut self, now: u64, target: Target, change: impl Fn(u32, usize, &mut Path)) {
         for client in self.clients(target) {
             for member in 0..self.ensemble.config().members {
-                let hit = match target {
-                    Target::Member(only) | Target::Path(_, only) => only == member,
-                    Target::All | Target::Client(_) => true,
-                };
-                if hit {
-                    change(self.net.path(client, member));
+                if target.is_about(client, member) {
+                    change(client, member, self.net.path(client, member));
                     for link in self.net.of_path(client, member) {
                         self.net.release(now, link);
                     }
@@ -268,5 +304,74 @@ const fn actor(target: Target) -> Actor {
         Target::All => Actor::World,
         Target::Client(client) | Target::Path(client, _) => Actor::Client(client),
         Target::Member(member) => Actor::Member(member as u32),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        server::Config,
+        sim::{Schedule, Setup},
+    };
+
+    /// A state with three clients and members, and a fault at each of these times for so long, of this strength.
+    fn state(fault: Fault, target: Target, times: &[(u64, u64, u64)]) -> State {
+        let incident = |&(at, lasts, amount)| Incident { at, fault, target, lasts, amount };
+        let servers = Config { members: 3, ..Config::default() };
+        State::without_runtime(Setup {
+            seed: 1,
+            clients: 3,
+            servers,
+            latency: (1, 1),
+            schedule: Schedule(times.iter().map(incident).collect()),
+        })
+    }
+
+    /// Lets time pass until so many milliseconds.
+    fn until(state: &mut State, millis: u64) {
+        while let Some(at) = state.next_at().filter(|at| *at <= millis * 1000) {
+            state.advance(at);
+        }
+    }
+
+    /// What each fault with a strength leaves, with the first of two at work, with both, with the second, and with none.
+    fn strengths(fault: Fault, target: Target, read: impl Fn(&mut State) -> u64) -> [u64; 4] {
+        let mut state = state(fault, target, &[(10, 30, 70), (20, 40, 50)]);
+        [15, 25, 45, 65].map(|millis| {
+            until(&mut state, millis);
+            read(&mut state)
+        })
+    }
+
+    #[test]
+    fn end_of_one_fault_is_not_the_end_of_another() {
+        let slow = |state: &mut State| state.net.path(1, 2).slow / 1000;
+        let narrow = |state: &mut State| state.net.path(1, 2).bytes_per_second;
+        for target in [Target::All, Target::Client(1), Target::Member(2), Target::Path(1, 2)] {
+            assert_eq!(strengths(Fault::Slow, target, slow), [70, 70, 50, 0], "{target}");
+            assert_eq!(strengths(Fault::Narrow, target, narrow), [70, 50, 50, 0], "{target}");
+        }
+        let unresolved = |state: &mut State| state.unresolved[1].unwrap_or_default() / 1000;
+        assert_eq!(strengths(Fault::Unresolved, Target::Client(1), unresolved), [70, 70, 50, 0]);
+        let stalls = |state: &mut State| u64::from(state.is_stalled(1));
+        assert_eq!(strengths(Fault::Stall, Target::Client(1), stalls), [1, 1, 1, 0]);
+        for fault in [Fault::Kill, Fault::CutOff, Fault::Pause] {
+            let out_of_touch =
+                |state: &mut State| u64::from(!state.ensemble.is_in_touch(Member(0)));
+            let times = strengths(fault, Target::Member(0), out_of_touch);
+            assert_eq!(times[..3], [1; 3], "{fault:?}");
+        }
+    }
+
+    /// One that goes on elsewhere changes nothing here.
+    #[test]
+    fn end_of_a_fault_is_its_own() {
+        let mut state = state(Fault::Slow, Target::Path(1, 2), &[(10, 10, 70)]);
+        until(&mut state, 15);
+        assert_eq!(state.net.path(1, 1).slow, 0);
+        assert_eq!(state.net.path(2, 2).slow, 0);
+        until(&mut state, 25);
+        assert_eq!(state.net.path(1, 2).slow, 0);
     }
 }
