@@ -100,7 +100,13 @@ fn lasting_refusal() -> impl Strategy<Value = ErrorCode> {
 
 /// Whether servers close the connection behind this error, or clients leave it.
 const fn ends_connection(err: ErrorCode) -> bool {
-    err.ends_session() || matches!(err, ErrorCode::SESSION_MOVED | ErrorCode::AUTH_FAILED)
+    err.ends_session()
+        || matches!(
+            err,
+            ErrorCode::SESSION_MOVED
+                | ErrorCode::AUTH_FAILED
+                | ErrorCode::SESSION_CLOSED_REQUIRE_AUTH
+        )
 }
 
 /// The server's frames of these turns. Transaction numbers never fall.

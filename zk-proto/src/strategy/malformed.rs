@@ -82,9 +82,11 @@ pub enum Mutation {
     },
 }
 
-/// Frames that have suffered one to three mutations.
+/// Frames that have suffered one to three mutations, those of the stream behind those of the content, which would put the
+/// length prefix right again.
 pub fn malformed(frames: impl Strategy<Value = Frame>) -> impl Strategy<Value = Malformed> {
-    (frames, vec(any::<Mutation>(), 1..=3)).prop_map(|(original, mutations)| {
+    (frames, vec(any::<Mutation>(), 1..=3)).prop_map(|(original, mut mutations)| {
+        mutations.sort_by_key(Mutation::is_of_stream);
         let bytes =
             mutations.iter().fold(original.bytes.clone(), |bytes, mutation| mutation.apply(&bytes));
         let frame = Frame { kind: original.kind, bytes };
@@ -93,6 +95,10 @@ pub fn malformed(frames: impl Strategy<Value = Frame>) -> impl Strategy<Value = 
 }
 
 impl Mutation {
+    const fn is_of_stream(&self) -> bool {
+        matches!(self, Self::CutOff { .. } | Self::LengthLie { .. })
+    }
+
     /// Applies the mutation to a frame with its length prefix.
     #[must_use]
     pub fn apply(&self, frame: &Bytes) -> Bytes {

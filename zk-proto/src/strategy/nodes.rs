@@ -12,11 +12,12 @@ use proptest::{
 
 use crate::{
     data::{Acl, AclList, AddWatchMode, CreateFlags, WatcherType},
+    list::List,
     op::OpCode,
     path::{ZkPath, join, parent},
     request::{
-        CheckVersionRequest, CreateRequest, GetChildrenRequest, GetDataRequest, MultiOp,
-        MultiReadRequest, MultiRequest, SetDataRequest,
+        CheckVersionRequest, CreateRequest, CreateTtlRequest, DeleteRequest, GetChildrenRequest,
+        GetDataRequest, MultiOp, MultiReadRequest, MultiRequest, SetDataRequest,
     },
     strategy::{
         OwnedAnyRequest, OwnedCreate2Request, OwnedCreateContainerRequest, OwnedCreateRequest,
@@ -129,7 +130,7 @@ impl<'n> Memory<'n> {
             OwnedAnyRequest::CreateTtl(it) => {
                 it.path = Text::from(&*self.numbered(node));
                 (it.acl, it.flags) = (open(), CreateFlags::PERSISTENT_SEQUENTIAL_TTL);
-                it.ttl = it.ttl.clamp(1, 1 << 38);
+                it.ttl = ttl(it.ttl);
             }
             OwnedAnyRequest::Delete(it)
             | OwnedAnyRequest::DeleteContainer(OwnedDeleteContainerRequest(it)) => {
@@ -167,6 +168,22 @@ impl<'n> Memory<'n> {
             OwnedAnyRequest::MultiRead(MultiReadRequest(multi)) => {
                 *multi = self.fit_multi(multi, node);
             }
+            OwnedAnyRequest::SetWatches(it) => {
+                for list in [&mut it.data_watches, &mut it.exist_watches, &mut it.child_watches] {
+                    *list = self.fit_list(list, node);
+                }
+            }
+            OwnedAnyRequest::SetWatches2(it) => {
+                for list in [
+                    &mut it.data_watches,
+                    &mut it.exist_watches,
+                    &mut it.child_watches,
+                    &mut it.persistent_watches,
+                    &mut it.persistent_recursive_watches,
+                ] {
+                    *list = self.fit_list(list, node);
+                }
+            }
             _ => {}
         }
         request
@@ -193,23 +210,60 @@ impl<'n> Memory<'n> {
         self.there.insert(path, !is_ephemeral);
     }
 
-    /// Operations of a multi do not depend on each other. Deletes stay as they were drawn, so that some fail.
-    fn fit_multi(&self, multi: &MultiRequest, node: Index) -> MultiRequest {
-        let path = self.any(node);
-        let numbered = Text::from(&*self.numbered(node));
-        let ops = multi.iter().map(|(_, op)| {
+    /// Operations of a multi all succeed, and do not depend on each other: no node is deleted that another of them needs. Where
+    /// there are too few nodes to delete, some are only looked at; where there are too few to make containers of, some get
+    /// numbers.
+    fn fit_multi(&mut self, multi: &MultiRequest, node: Index) -> MultiRequest {
+        let is_delete = |(_, op): &(_, MultiOp<'_>)| matches!(op, MultiOp::Delete(_));
+        let leaves = self.leaves();
+        let deletes = multi.iter().filter(is_delete).count().min(leaves.len());
+        let begin = node.index(leaves.len().max(1));
+        let doomed: Vec<_> = leaves.iter().cycle().skip(begin).take(deletes).copied().collect();
+        let kept = |path: &str| !doomed.contains(&path);
+        let (path, numbered) = (self.any_of(node, kept), self.numbered_below(node, kept));
+        let numbered = Text::from(&*numbered);
+        let free = self.nodes.iter().map(ZkPath::as_str);
+        let mut free = free.filter(|path| self.is_free(path) && parent(path).is_some_and(kept));
+        let (mut deleted, mut made) = (doomed.iter(), Vec::new());
+        let fit = |op| {
             let (path, version) = (Str::from(&path), -1);
+            let check = MultiOp::Check(CheckVersionRequest { path, version });
             match op {
                 MultiOp::Create(it) => MultiOp::Create(sequential(it, &numbered)),
                 MultiOp::Create2(it) => MultiOp::Create2(sequential(it, &numbered)),
+                MultiOp::CreateContainer(it) => match free.next() {
+                    Some(path) => {
+                        made.push(path);
+                        let (path, acl, flags) = (Str::from(path), open(), CreateFlags::CONTAINER);
+                        MultiOp::CreateContainer(CreateRequest { path, acl, flags, ..it })
+                    }
+                    None => MultiOp::Create(sequential(it, &numbered)),
+                },
+                MultiOp::CreateTtl(it) => {
+                    let (flags, ttl) = (CreateFlags::PERSISTENT_SEQUENTIAL_TTL, ttl(it.ttl));
+                    let (path, acl) = (Str::from(&numbered), open());
+                    MultiOp::CreateTtl(CreateTtlRequest { path, acl, flags, ttl, ..it })
+                }
+                MultiOp::Delete(_) => deleted.next().map_or(check, |path| {
+                    MultiOp::Delete(DeleteRequest { path: Str::from(*path), version })
+                }),
                 MultiOp::SetData(it) => MultiOp::SetData(SetDataRequest { path, version, ..it }),
-                MultiOp::Check(_) => MultiOp::Check(CheckVersionRequest { path, version }),
+                MultiOp::Check(_) => check,
                 MultiOp::GetData(it) => MultiOp::GetData(GetDataRequest { path, ..it }),
                 MultiOp::GetChildren(it) => MultiOp::GetChildren(GetChildrenRequest { path, ..it }),
-                other => other,
             }
-        });
-        ops.collect()
+        };
+        let fitted = multi.iter().map(|(_, op)| op).map(fit).collect();
+        self.there.retain(|path, _| !doomed.contains(path));
+        self.there.extend(made.into_iter().map(|path| (path, true)));
+        fitted
+    }
+
+    /// As many as were drawn, each of which is there.
+    fn fit_list(&self, list: &List<Text>, node: Index) -> List<Text> {
+        let there: Vec<_> = self.there.keys().collect();
+        let from = there.iter().cycle().skip(node.index(there.len()));
+        list.iter().zip(from).map(|(_, path)| Text::from(**path)).collect()
     }
 
     fn is_free(&self, path: &str) -> bool {
@@ -219,21 +273,35 @@ impl<'n> Memory<'n> {
 
     /// One that is there: the root, if there is no other.
     fn any(&self, node: Index) -> Text {
-        let there: Vec<_> = self.there.keys().copied().filter(|path| *path != "/").collect();
+        self.any_of(node, |_| true)
+    }
+
+    fn any_of(&self, node: Index, may: impl Fn(&str) -> bool) -> Text {
+        let may = |path: &&str| *path != "/" && may(path);
+        let there: Vec<_> = self.there.keys().copied().filter(may).collect();
         Text::from(if there.is_empty() { "/" } else { *node.get(&there) })
+    }
+
+    /// Those that are there and have no children.
+    fn leaves(&self) -> Vec<&'n str> {
+        let has_children = |path: &str| self.there.keys().any(|child| parent(child) == Some(path));
+        self.there.keys().copied().filter(|path| *path != "/" && !has_children(path)).collect()
     }
 
     /// One that is there and has no children; a node that is not there, if there is no other.
     fn leaf(&self, node: Index) -> &'n str {
-        let has_children = |path: &str| self.there.keys().any(|child| parent(child) == Some(path));
-        let leaves: Vec<_> =
-            self.there.keys().copied().filter(|path| *path != "/" && !has_children(path)).collect();
+        let leaves = self.leaves();
         leaves.get(node.index(leaves.len().max(1))).copied().unwrap_or("/gone")
     }
 
     /// The beginning of a name that a server will append a number to.
     fn numbered(&self, node: Index) -> String {
-        let above: Vec<_> = self.there.iter().filter(|(_, above)| **above).collect();
+        self.numbered_below(node, |_| true)
+    }
+
+    fn numbered_below(&self, node: Index, may: impl Fn(&str) -> bool) -> String {
+        let above: Vec<_> =
+            self.there.iter().filter(|(path, above)| **above && may(path)).collect();
         join(node.get(&above).0, "n-")
     }
 }
@@ -241,6 +309,11 @@ impl<'n> Memory<'n> {
 fn sequential<'a>(create: CreateRequest<'a>, path: &'a Text) -> CreateRequest<'a> {
     let (path, acl, flags) = (Str::from(path), open(), CreateFlags::PERSISTENT_SEQUENTIAL);
     CreateRequest { path, acl, flags, ..create }
+}
+
+/// A time to live that servers take, in milliseconds.
+fn ttl(any: i64) -> i64 {
+    any.clamp(1, 1 << 38)
 }
 
 fn open() -> AclList {
