@@ -10,7 +10,7 @@ use zk_proto::SessionId;
 
 use crate::{
     proxy::{Match, On, Proxy},
-    server::{Config, Ensemble, Listening, Member},
+    server::{Config, Ensemble, Listening, Member, server_lines},
 };
 
 /// A ZooKeeper in this process, on a free port of the loopback interface.
@@ -62,10 +62,20 @@ impl TestServer {
     /// There are not enough free ports.
     pub async fn start_with(config: Config) -> io::Result<Self> {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let listening = Listening::start(config.clone(), &vec![any; config.members.max(1)]).await?;
+        let mut config = config;
         let mut proxies = Vec::new();
-        for addr in listening.addrs() {
-            proxies.push(Proxy::start_before(*addr, config.request_len_max).await?);
+        for _ in 0..config.members.max(1) {
+            // The members have their ports in a moment.
+            proxies.push(Proxy::start_before(any, config.request_len_max).await?);
+        }
+        if config.servers.is_empty() && proxies.len() > 1 {
+            // A client that goes by the configuration is not to get past the proxies.
+            let addrs: Vec<_> = proxies.iter().map(Proxy::addr).collect();
+            config.servers = server_lines(&addrs);
+        }
+        let listening = Listening::start(config, &vec![any; proxies.len()]).await?;
+        for (proxy, addr) in proxies.iter().zip(listening.addrs()) {
+            proxy.set_target(*addr);
         }
         Ok(Self { listening, proxies })
     }
@@ -98,8 +108,17 @@ impl TestServer {
     }
 
     /// Ends a session at once, as if its time were over: its ephemeral nodes go, and its client gets the expiry.
+    ///
+    /// A session that is over already stays so.
+    ///
+    /// # Panics
+    /// There is no leader to end it.
     pub fn expire(&self, session: SessionId) {
-        self.with(|ensemble, now| ensemble.expire(now, session));
+        let decided = self.with(|ensemble, now| {
+            ensemble.expire(now, session);
+            ensemble.sessions().all(|(id, _)| id != session)
+        });
+        assert!(decided, "no leader that could end session {session}");
     }
 
     /// Breaks all connections. No session ends of it, if its client comes back in time.
@@ -124,14 +143,15 @@ impl TestServer {
         self.listening.with(act)
     }
 
-    /// The paths of all nodes, in order, but for the server's own.
+    /// The paths of all nodes, in order, but for the server's own: as the leader has them, or, while there is none, the member
+    /// that has applied most.
     #[must_use]
     pub fn paths(&self) -> Vec<String> {
         let own =
             |path: &str| path == "/" || path == "/zookeeper" || path.starts_with("/zookeeper/");
         self.with(|ensemble, _| {
-            let tree = ensemble.leader().and_then(|leader| ensemble.tree(leader));
-            let nodes = tree.into_iter().flat_map(|tree| tree.iter());
+            let newest = ensemble.leader().unwrap_or_else(|| ensemble.newest());
+            let nodes = ensemble.tree(newest).into_iter().flat_map(|tree| tree.iter());
             nodes.map(|(path, _)| path).filter(|path| !own(path)).map(str::to_owned).collect()
         })
     }

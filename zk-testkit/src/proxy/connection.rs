@@ -93,10 +93,7 @@ impl Connection {
         let mut orders = self.shared.orders();
         loop {
             orders.mark_unchanged();
-            let ordered = self.shared.state().ending(self.number);
-            if let Some(ending) = ordered {
-                self.strike(ending);
-            }
+            self.obey();
             self.release();
             self.flush();
             if self.is_finished() {
@@ -107,6 +104,20 @@ impl Connection {
                 Event::Readable(direction) => self.read(direction),
                 Event::Writable | Event::Control => {}
             }
+        }
+    }
+
+    /// Does what the test has ordered meanwhile.
+    fn obey(&mut self) {
+        let mut state = self.shared.state();
+        for lane in [&mut self.to_server, &mut self.to_client] {
+            lane.silent = state.is_silenced(lane.direction);
+            lane.rate = state.rate(lane.direction);
+        }
+        let ordered = state.ending(self.number);
+        drop(state);
+        if let Some(ending) = ordered {
+            self.strike(ending);
         }
     }
 
@@ -199,8 +210,7 @@ impl Connection {
             if lane.doomed {
                 continue;
             }
-            let payload = piece.payload();
-            lane.accept(at, piece.bytes, &payload, verdict);
+            lane.accept(at, piece, verdict);
             // Piece by piece, so that what is not kept back departs under its own number.
             self.release();
         }
@@ -263,16 +273,15 @@ impl Connection {
 
     /// Writes what is free to go, as much as the sockets take.
     fn flush(&mut self) {
-        let rates =
-            [Direction::ToServer, Direction::ToClient].map(|way| self.shared.state().rate(way));
-        flush(&mut self.to_server, &mut self.server, rates[0]);
-        flush(&mut self.to_client, &mut self.client, rates[1]);
+        flush(&mut self.to_server, &mut self.server);
+        flush(&mut self.to_client, &mut self.client);
         if self.client.is_none() {
             self.to_server.input = Input::Ended;
             // Resetting a client ends its requests, too.
             if self.to_server.output == Output::Open {
                 self.to_server.doom(Close::Orderly);
-                flush(&mut self.to_server, &mut self.server, None);
+                self.to_server.rate = None;
+                flush(&mut self.to_server, &mut self.server);
             }
         }
     }
@@ -285,21 +294,21 @@ async fn open(client: &TcpStream, target: SocketAddr) -> io::Result<TcpStream> {
     Ok(server)
 }
 
-fn flush(lane: &mut Lane, stream: &mut Option<TcpStream>, rate: Option<u64>) {
+fn flush(lane: &mut Lane, stream: &mut Option<TcpStream>) {
     let now = Instant::now();
     let Some(socket) = stream else {
         lane.shut_output();
         return;
     };
     while !lane.outbox.is_empty() {
-        let len = lane.allowance(now, rate);
+        let len = lane.allowance(now);
         if len == 0 {
             return;
         }
         match socket.try_write(&lane.outbox[..len]) {
             Ok(written) => {
                 lane.outbox.advance(written);
-                lane.wrote(now, written, rate);
+                lane.wrote(now, written);
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return,
             Err(_) => lane.shut_output(),

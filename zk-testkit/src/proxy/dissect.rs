@@ -27,20 +27,19 @@ enum Stage {
     Opaque,
 }
 
-/// A frame with its length prefix, or opaque bytes, and what they are about.
+/// A frame with its length prefix, or bytes that are none, and what they are about.
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) bytes: Bytes,
+    /// Whether there is a length prefix, as there is in front of a frame that nobody can read, too.
+    pub(super) is_frame: bool,
     pub(super) facts: Facts,
 }
 
 impl Piece {
     /// The frame without its length prefix.
     pub(super) fn payload(&self) -> Bytes {
-        match self.facts.kind {
-            Kind::Opaque | Kind::FourLetterWord => self.bytes.clone(),
-            _ => self.bytes.slice(LEN_PREFIX..),
-        }
+        if self.is_frame { self.bytes.slice(LEN_PREFIX..) } else { self.bytes.clone() }
     }
 }
 
@@ -94,7 +93,7 @@ impl Dissector {
                 self.to_client = Stage::Opaque;
                 let bytes = buffer.split().freeze();
                 let facts = Facts::of(Kind::FourLetterWord);
-                return Some(Piece { bytes, facts });
+                return Some(Piece { bytes, is_frame: false, facts });
             }
             Stage::Fresh | Stage::Session => {
                 match split_whole_frame(buffer, self.len_max(direction)) {
@@ -110,7 +109,7 @@ impl Dissector {
             Stage::Opaque => {
                 let bytes = buffer.split().freeze();
                 let facts = Facts::of(Kind::Opaque);
-                return Some(Piece { bytes, facts });
+                return Some(Piece { bytes, is_frame: false, facts });
             }
         };
         *self.stage(direction) = Stage::Session;
@@ -120,7 +119,7 @@ impl Dissector {
             Direction::ToClient => self.traffic.received(&payload).map(Facts::from),
         };
         let facts = facts.unwrap_or_else(|_| Facts::of(Kind::Opaque));
-        Some(Piece { bytes, facts })
+        Some(Piece { bytes, is_frame: true, facts })
     }
 
     /// To be told of each piece that does not go on.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 
+use super::dissect::Piece;
 use super::frame::Direction;
 use super::rule::{Reaction, RuleId, Silence};
 use super::shared::{Ending, State, Verdict};
@@ -29,8 +30,10 @@ pub(super) struct Lane {
     pub(super) outbox: BytesMut,
     /// When more may be written, if the rate is limited.
     pub(super) ready: Option<Instant>,
-    /// Whether nothing may be written until the rate is another.
-    stalled: bool,
+    /// Whether the proxy is silent this way: what is free to go waits, too.
+    pub(super) silent: bool,
+    /// Bytes in a second that may be written, if they are limited.
+    pub(super) rate: Option<u64>,
     pub(super) input: Input,
     pub(super) output: Output,
     /// A rule has ended the connection, or is about to: what still arrives goes nowhere.
@@ -99,7 +102,8 @@ impl Lane {
             queue_len: 0,
             outbox: BytesMut::new(),
             ready: None,
-            stalled: false,
+            silent: false,
+            rate: None,
             input: Input::Open,
             output: Output::Open,
             doomed: false,
@@ -115,7 +119,7 @@ impl Lane {
 
     /// Whether there is something to write, or to close.
     pub(super) fn wants_output(&self) -> bool {
-        let waits = self.stalled || self.ready.is_some_and(|ready| ready > Instant::now());
+        let waits = self.stands_still() || self.ready.is_some_and(|ready| ready > Instant::now());
         match self.output {
             Output::Open | Output::Closing(_) if waits => false,
             Output::Open => !self.outbox.is_empty(),
@@ -128,12 +132,20 @@ impl Lane {
         self.input == Input::Ended && self.output == Output::Shut
     }
 
-    /// How much of the outbox may be written now, at so many bytes in a second.
-    pub(super) fn allowance(&mut self, now: Instant, rate: Option<u64>) -> usize {
-        self.stalled = rate == Some(0);
-        let Some(rate) = rate.filter(|rate| *rate > 0) else {
+    /// Whether nothing may be written until the test orders something else.
+    fn stands_still(&self) -> bool {
+        self.silent || self.rate == Some(0)
+    }
+
+    /// How much of the outbox may be written now.
+    pub(super) fn allowance(&mut self, now: Instant) -> usize {
+        if self.stands_still() {
             self.ready = None;
-            return if self.stalled { 0 } else { self.outbox.len() };
+            return 0;
+        }
+        let Some(rate) = self.rate else {
+            self.ready = None;
+            return self.outbox.len();
         };
         if self.ready.is_some_and(|ready| ready > now) {
             return 0;
@@ -143,10 +155,11 @@ impl Lane {
     }
 
     /// So much has been written: more may be when that would have passed a link of so many bytes in a second.
-    pub(super) fn wrote(&mut self, now: Instant, len: usize, rate: Option<u64>) {
+    pub(super) fn wrote(&mut self, now: Instant, len: usize) {
         // A task that wakes late makes up for it.
         let since = self.ready.map_or(now, |ready| ready.max(now - LATE_MAX));
-        self.ready = rate.map(|rate| since + Duration::from_secs_f64(len as f64 / rate as f64));
+        self.ready =
+            self.rate.map(|rate| since + Duration::from_secs_f64(len as f64 / rate as f64));
     }
 
     /// When something in the queue may be sent on that may not yet.
@@ -154,19 +167,20 @@ impl Lane {
         self.queue.front().map(|parcel| parcel.due)
     }
 
-    /// Queues a whole frame, or what its verdict leaves of it.
-    pub(super) fn accept(&mut self, now: Instant, bytes: Bytes, payload: &[u8], verdict: Verdict) {
+    /// Queues a whole piece, or what its verdict leaves of it.
+    pub(super) fn accept(&mut self, now: Instant, piece: Piece, verdict: Verdict) {
         let frame = verdict.sequence;
         let Some((rule, reaction)) = verdict.reaction else {
-            self.queue_bytes(now, None, bytes, Some(frame));
+            self.queue_bytes(now, None, piece.bytes, Some(frame));
             return;
         };
+        let bytes = piece.bytes.clone();
         match reaction {
             Reaction::Delay(delay) => self.queue_bytes(now + delay, None, bytes, Some(frame)),
             Reaction::Drop => {}
             Reaction::Hold => self.queue_bytes(now, Some(rule), bytes, Some(frame)),
             Reaction::Rewrite(rewrite) => {
-                self.queue_bytes(now, None, rewrite.frame(payload), Some(frame));
+                self.queue_bytes(now, None, rewrite.of(&piece), Some(frame));
             }
             Reaction::Cut(forward) => {
                 self.queue_part(now, &bytes, forward.len(bytes.len()));
@@ -197,11 +211,15 @@ impl Lane {
         self.queue_end(now, What::Close(close));
     }
 
-    /// Ends the lane at once: what waits in the queue is lost, what was free to go still goes.
+    /// Ends the lane at once: what waits in the queue is lost, what was free to go still goes, unless it waits for the end of
+    /// a silence.
     pub(super) fn doom(&mut self, close: Close) {
         self.doomed = true;
         self.queue.clear();
         self.queue_len = 0;
+        if self.silent {
+            self.outbox.clear();
+        }
         if self.output != Output::Shut {
             self.output = Output::Closing(close);
         }

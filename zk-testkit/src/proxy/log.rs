@@ -39,7 +39,8 @@ impl Log {
     /// step together with its arrival.
     pub(super) fn departed(&mut self, sequence: u64) {
         let index = self.index(sequence);
-        let Some(frame) = self.frames.get_mut(index) else {
+        let frame = self.frames.get_mut(index).filter(|frame| frame.sequence == sequence);
+        let Some(frame) = frame else {
             return; // Forgotten meanwhile.
         };
         if self.next_sequence == sequence + 1 {

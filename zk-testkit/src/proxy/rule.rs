@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use zk_proto::frame::encode_frame_with;
 use zk_proto::{ErrorCode, OpCode};
 
+use super::dissect::Piece;
 use super::frame::{Direction, Frame, Kind};
 
 /// Which frames a rule is about: all conditions must hold.
@@ -245,8 +246,8 @@ enum Substitute {
 type Change = dyn Fn(&mut Vec<u8>) + Send + Sync;
 
 impl Rewrite {
-    /// A change of the frame's contents, without the length prefix, which is put right. It runs inside the
-    /// proxy and must not call it.
+    /// A change of the frame's contents, without the length prefix, which is put right; of bytes that are no frame, such
+    /// as a four-letter word, all are changed. It runs inside the proxy and must not call it.
     pub fn new(change: impl Fn(&mut Vec<u8>) + Send + Sync + 'static) -> Self {
         Self(Substitute::Changed(Arc::new(change)))
     }
@@ -256,13 +257,17 @@ impl Rewrite {
         Self(Substitute::Forged(bytes.into()))
     }
 
-    pub(super) fn frame(&self, payload: &[u8]) -> Bytes {
+    /// What is sent on instead of a piece.
+    pub(super) fn of(&self, piece: &Piece) -> Bytes {
         let change = match &self.0 {
             Substitute::Changed(change) => change,
             Substitute::Forged(bytes) => return bytes.clone(),
         };
-        let mut contents = payload.to_vec();
+        let mut contents = piece.payload().to_vec();
         change(&mut contents);
+        if !piece.is_frame {
+            return contents.into();
+        }
         let mut frame = BytesMut::new();
         encode_frame_with(&mut frame, |out| out.extend_from_slice(&contents));
         frame.freeze()

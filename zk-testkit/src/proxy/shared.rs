@@ -281,7 +281,12 @@ impl State {
     /// Whether nothing may be sent on this way: on all connections, or on one that was hushed
     /// when there had been that many resumptions.
     pub(super) fn is_silent(&mut self, direction: Direction, hushed: Option<u64>) -> bool {
-        *self.silenced.of(direction) || hushed == Some(self.resumes)
+        self.is_silenced(direction) || hushed == Some(self.resumes)
+    }
+
+    /// Whether nothing may be sent on this way on all connections.
+    pub(super) fn is_silenced(&mut self, direction: Direction) -> bool {
+        *self.silenced.of(direction)
     }
 
     pub(super) fn set_rate(&mut self, direction: Direction, rate: Option<u64>) {

@@ -22,7 +22,7 @@ pub struct Config {
     pub read_only_mode: bool,
     /// Whether nodes may have a time to live (`zookeeper.extendedTypesEnabled`).
     pub extended_types: bool,
-    /// Whether quotas refuse writes (`enforceQuota`) instead of only being there.
+    /// Whether quotas refuse writes (`enforceQuota`) instead of only being there. Servers before 3.7 never refuse one.
     pub enforce_quota: bool,
     /// `DigestAuthenticationProvider.superDigest`: the identity that may do everything, as `user:base64(sha1(…))`.
     pub super_digest: Option<String>,
@@ -36,7 +36,8 @@ pub struct Config {
     pub sasl_users: BTreeMap<String, String>,
     /// Whether access control lists can name certificates (`authProvider.x509`), as they can where TLS is set up.
     pub x509: bool,
-    /// Whether only clients with a SASL identity are served (`enforce.auth.schemes=sasl`).
+    /// Whether only clients with a SASL identity are served (`enforce.auth.schemes=sasl`). Servers know it since 3.6; here all
+    /// releases do.
     pub enforce_sasl: bool,
     /// How often containers and nodes with a time to live are looked at: at most each millisecond.
     pub container_check_interval: Duration,

@@ -92,6 +92,7 @@ impl Ensemble {
         // Time would stand still otherwise.
         let interval = &mut config.container_check_interval;
         *interval = (*interval).max(Duration::from_millis(1));
+        config.enforce_quota &= quirks::enforces_quotas(config.release);
         let count = config.members.max(1);
         let membership = Membership::new(&config.servers, count);
         let standalone = count == 1 && config.servers.is_empty();
@@ -304,6 +305,13 @@ impl Ensemble {
     #[must_use]
     pub fn applied(&self, member: Member) -> Zxid {
         self.members.get(member.0).map_or(Zxid(0), |replica| replica.applied)
+    }
+
+    /// The member that has applied most.
+    #[must_use]
+    pub fn newest(&self) -> Member {
+        let applied = |member: &usize| self.applied(Member(*member));
+        Member((0..self.members.len()).max_by_key(applied).unwrap_or_default())
     }
 
     /// The nodes as a member shows them.

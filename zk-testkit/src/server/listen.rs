@@ -81,7 +81,7 @@ impl Listening {
         }
         config.members = addrs.len();
         if config.servers.is_empty() && addrs.len() > 1 {
-            config.servers = bound.iter().enumerate().map(line).collect();
+            config.servers = server_lines(&bound);
         }
         config.seed = config.seed.wrapping_add(unlike_others());
         let state = State {
@@ -132,7 +132,8 @@ impl Listening {
         self.core.with(act)
     }
 
-    /// Stops everything, as SIGSTOP would: nothing is read, answered or expired. Time goes on.
+    /// Stops everything, as SIGSTOP would: nothing is read, answered or expired. Time goes on, and what is done
+    /// [by hand](Self::with) is done at once; clients hear of it afterwards.
     pub fn pause(&self) {
         self.core.paused.send_replace(true);
     }
@@ -141,6 +142,11 @@ impl Listening {
     pub fn resume(&self) {
         self.core.paused.send_replace(false);
     }
+}
+
+/// What a configuration says of members that clients reach at these addresses.
+pub(crate) fn server_lines(addrs: &[SocketAddr]) -> Vec<String> {
+    addrs.iter().enumerate().map(line).collect()
 }
 
 /// How a configuration names a member. Members have no ports for each other; they need some in that line.
@@ -203,6 +209,9 @@ impl Core {
     }
 
     pub(super) async fn unpaused(&self) {
+        if !*self.paused.borrow() {
+            return;
+        }
         let mut paused = self.paused.subscribe();
         // The sender lives as long as `self`.
         let _ = paused.wait_for(|paused| !paused).await;
@@ -301,13 +310,15 @@ struct Says {
 
 impl Says {
     /// The next; dropping the future loses nothing.
-    async fn next(&mut self) -> Option<Bytes> {
+    async fn next(&mut self, core: &Core) -> Option<Bytes> {
         if self.held.is_none() {
             self.held = self.channel.recv().await;
         }
-        if let Some(due) = self.held.as_ref()?.due {
+        if let Some(due) = self.held.as_ref().and_then(|said| said.due) {
             tokio::time::sleep_until(due).await;
         }
+        // A server that stands still says nothing, whatever the test does to it meanwhile.
+        core.unpaused().await;
         self.held.take().map(|said| said.bytes)
     }
 }
@@ -320,7 +331,7 @@ async fn carry(core: Arc<Core>, stream: impl AsyncRead + AsyncWrite, conn: Conn,
     loop {
         tokio::select! {
             biased;
-            said = says.next() => match said {
+            said = says.next(&core) => match said {
                 Some(bytes) => outbound.extend_from_slice(&bytes),
                 None => {
                     // Closed by the ensemble: what was said before still goes out.

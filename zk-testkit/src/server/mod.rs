@@ -57,6 +57,7 @@ pub use config::Config;
 pub use ensemble::{Ensemble, Output};
 pub use ids::{Conn, Member};
 pub use listen::Listening;
+pub(crate) use listen::server_lines;
 pub use node::Node;
 pub use sessions::Session;
 pub use tree::Tree;

@@ -110,6 +110,11 @@ pub(super) fn sessions_shorten(release: Release) -> bool {
     release >= Release::V3_5
 }
 
+/// Whether quotas can refuse writes.
+pub(super) fn enforces_quotas(release: Release) -> bool {
+    release >= Release::V3_7
+}
+
 /// Whether there is a node with the ensemble's configuration.
 pub(super) fn has_config(release: Release) -> bool {
     release >= Release::V3_5

@@ -27,6 +27,10 @@ impl Ensemble {
                 return;
             };
             replica.up = true;
+            if replica.cut {
+                // It finds no leader, whether there is one or not.
+                this.give_up(member.0);
+            }
             this.review(now, None);
         })
     }
@@ -86,7 +90,7 @@ impl Ensemble {
         })
     }
 
-    /// Makes the members look for a leader anew.
+    /// Makes the members that can reach each other look for a leader anew. One that is cut off does not hear of it.
     pub fn depose(&mut self, now: Time) {
         self.act(now, |this| {
             this.step_down(now);
@@ -96,7 +100,9 @@ impl Ensemble {
     pub(super) fn step_down(&mut self, now: Time) {
         self.leader = None;
         for member in 0..self.members.len() {
-            self.retire(member, Service::Nobody);
+            if self.members.get(member).is_some_and(Replica::reachable) {
+                self.retire(member, Service::Nobody);
+            }
         }
         self.review(now, None);
     }

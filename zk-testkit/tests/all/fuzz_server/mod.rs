@@ -22,6 +22,7 @@ use zk_proto::{
     jute::{Decode as _, Reader},
     request::{
         AnyRequest, Create2Request, ExistsRequest, GetDataRequest, MultiOp, MultiReadRequest,
+        MultiResponse,
     },
     strategy::{Frame, FrameKind, Nodes, OwnedAnyRequest, number, requests},
 };
@@ -118,6 +119,8 @@ async fn reply_is_paired_with_its_request() {
 struct Count {
     sent: u32,
     succeeded: u32,
+    /// Multis that delete something, or make a container, or a node with a time to live: all of them, and those that succeeded.
+    multis: [(u32, u32); 3],
     about_nodes: u32,
     about_known: u32,
 }
@@ -125,19 +128,33 @@ struct Count {
 impl Count {
     /// Sends requests to a fresh server, one after the other, until one of them ends the connection.
     fn play(&mut self, asked: &[(Xid, OwnedAnyRequest)]) {
-        let mut server = peer::Model::connect(&Config::default());
+        let mut config = Config::default();
+        config.extended_types = true;
+        let mut server = peer::Model::connect(&config);
         server.answers(&connect_request());
         let mut created = BTreeSet::new();
         for (xid, request) in asked {
             let frame = request.frame(*xid);
             let (answers, closed) = server.answers(&frame.bytes);
-            let err = answers.iter().find_map(|answer| {
-                let header = ReplyHeader::decode(&mut Reader::new(answer)).ok()?;
-                (header.xid == *xid).then_some(header.err)
+            let succeeded = answers.iter().any(|answer| {
+                let mut rest = Reader::new(answer);
+                let header = ReplyHeader::decode(&mut rest).unwrap();
+                // That of a multi is without an error, whatever becomes of its operations.
+                let is_done = |multi: MultiResponse| multi.iter().all(|(it, _)| it.err.is_ok());
+                (header.xid, header.err) == (*xid, ErrorCode::OK)
+                    && (request.op() != OpCode::MULTI
+                        || MultiResponse::decode(&mut rest).is_ok_and(is_done))
             });
-            let succeeded = err == Some(ErrorCode::OK);
             self.sent += 1;
             self.succeeded += u32::from(succeeded);
+            if let AnyRequest::Multi(multi) = request.as_request() {
+                let has = |op: OpCode| multi.iter().any(|(header, _)| header.op == op);
+                let kinds = [OpCode::DELETE, OpCode::CREATE_CONTAINER, OpCode::CREATE_TTL];
+                for (op, (all, well)) in kinds.into_iter().zip(&mut self.multis) {
+                    *all += u32::from(has(op));
+                    *well += u32::from(has(op) && succeeded);
+                }
+            }
             let path = match request.as_request() {
                 AnyRequest::Create(it) | AnyRequest::Create2(Create2Request(it)) => {
                     if succeeded {
@@ -173,5 +190,6 @@ fn half_of_the_requests_succeed() {
     }
     assert!(count.succeeded * 2 >= count.sent, "{count:?}");
     assert!(count.about_known * 3 >= count.about_nodes, "{count:?}");
+    assert!(count.multis.iter().all(|(all, well)| *all >= 50 && well * 3 >= *all), "{count:?}");
     assert!(count.succeeded * 5 <= count.sent * 4, "refusals happen: {count:?}");
 }

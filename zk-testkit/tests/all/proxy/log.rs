@@ -196,3 +196,40 @@ async fn connections_keep_their_replies_apart() {
         assert_eq!(paths.len(), 1, "{own}");
     }
 }
+
+/// A frame that departs late is not taken for one that came later.
+#[tokio::test]
+async fn forgotten_frame_departs_without_a_trace() {
+    let (_peer, proxy, mut late) = trio().await;
+    let mut client = RawClient::connect(proxy.addr()).await;
+    let forgotten = proxy.on(Match::reply(OpCode::CREATE2)).hold();
+    late.ask(&create2("/a")).await;
+    within_limit(forgotten.fired()).await;
+    // The log begins with a reply.
+    let first = proxy.on(Match::request(OpCode::EXISTS).once()).hold();
+    client.ask(&exists("/b")).await;
+    within_limit(first.fired()).await;
+    proxy.clear_log();
+    first.release();
+    client.reply().await.expect("a reply");
+    client.call(&exists("/c")).await.expect("a reply");
+    let follows = || {
+        let frames = proxy.frames();
+        assert!(frames[0].is_reply(OpCode::EXISTS), "{frames}");
+        frames[1].may_have_seen(&frames[0])
+    };
+    assert!(follows());
+    forgotten.release();
+    late.reply().await.expect("the reply that was held");
+    assert!(follows());
+}
+
+/// What nobody can read is a frame nevertheless.
+#[tokio::test]
+async fn unreadable_frame_is_kept_without_its_length() {
+    let (_peer, proxy, mut client) = trio().await;
+    let mark = proxy.mark();
+    client.send(&[0, 0, 0, 2, 0xab, 0xcd]).await;
+    let frame = within_limit(proxy.wait_for_since(mark, |frame| frame.kind == Kind::Opaque)).await;
+    assert_eq!((frame.len, &frame.payload()[..]), (2, &[0xab, 0xcd][..]));
+}

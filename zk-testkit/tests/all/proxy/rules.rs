@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use zk_proto::frame::ReplyHeader;
 use zk_proto::jute::{Encode, decode_prefix};
 use zk_proto::{ErrorCode, OpCode, Xid, Zxid};
+use zk_testkit::TestServer;
 use zk_testkit::proxy::{Direction, Disposition, Kind, Match, Proxy};
 
 use super::trio;
@@ -280,4 +281,27 @@ async fn a_predicate_that_panics_closes_its_connection() {
     let _rule = proxy.on(Match::request(OpCode::EXISTS).when(|_| panic!("as planned"))).watch();
     client.ask(&exists("/a")).await;
     within_limit(proxy.all_closed()).await;
+}
+
+/// It has no length that could be put right.
+#[tokio::test]
+async fn rewritten_word_is_answered() {
+    let server = TestServer::start().await.expect("a server");
+    let _rule =
+        server.on(Match::kind(Kind::FourLetterWord)).rewrite(|word| *word = b"srvr".to_vec());
+    let mut client = RawClient::dial(server.proxy().addr()).await.expect("accepted");
+    client.send(b"ruok").await;
+    let answer = String::from_utf8(client.read_to_end().await).expect("text");
+    assert!(answer.starts_with("Zookeeper version"), "{answer}");
+}
+
+#[tokio::test]
+async fn rewritten_frame_that_nobody_can_read_has_its_length_put_right() {
+    let (peer, proxy, mut client) = trio().await;
+    let (_, request) = client.encode(&exists("/a"));
+    let readable = request[4..].to_vec();
+    let _rule =
+        proxy.on(Match::kind(Kind::Opaque)).rewrite(move |contents| contents.clone_from(&readable));
+    client.send(&[0, 0, 0, 2, 0xab, 0xcd]).await;
+    peer.wait_for(Seen::Request(OpCode::EXISTS)).await;
 }

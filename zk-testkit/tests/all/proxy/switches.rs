@@ -60,6 +60,28 @@ async fn a_silent_connection_can_be_reset() {
     assert_eq!(client.end().await, ErrorKind::ConnectionReset);
 }
 
+/// What a slow link has taken in already has not passed it.
+#[tokio::test]
+async fn silence_holds_what_a_limited_rate_holds() {
+    let (_peer, proxy, mut client) = trio().await;
+    proxy.limit_rate(Direction::ToClient, Some(0));
+    client.ask(&exists("/a")).await;
+    within_limit(proxy.wait_for(|frame| frame.is_reply(OpCode::EXISTS))).await;
+    proxy.silence();
+    proxy.limit_rate(Direction::ToClient, None);
+    assert!(client.hears_nothing_for(QUIET).await);
+    proxy.resume();
+    client.reply().await.expect("a reply");
+
+    proxy.limit_rate(Direction::ToClient, Some(0));
+    client.ask(&exists("/b")).await;
+    within_limit(proxy.wait_for(|frame| frame.path.as_deref() == Some("/b"))).await;
+    proxy.silence();
+    proxy.cut_all();
+    assert_eq!(client.end().await, ErrorKind::UnexpectedEof);
+    assert_eq!(client.rest(), b"");
+}
+
 #[tokio::test]
 async fn refusing_keeps_open_connections() {
     let (_peer, proxy, mut old) = trio().await;

@@ -10,7 +10,7 @@ use zk_client::{Client, ConnectOptions, SessionState};
 use zk_proto::Time;
 use zk_testkit::{
     TestServer,
-    server::{Config, Ensemble, Member},
+    server::{Config, Ensemble, Member, Output},
 };
 
 use super::ephemeral;
@@ -137,4 +137,85 @@ fn time_goes_on_however_often_containers_are_looked_at() {
         while ensemble.poll().is_some() {}
     }
     assert!(now.since(Time::ZERO) >= Duration::from_secs(1), "{now}");
+}
+
+#[tokio::test]
+async fn nodes_are_there_while_there_is_no_leader() {
+    let server = ensemble().await;
+    let zk = Client::connect(&server.connect_string()).await.unwrap();
+    zk.create("/a", b"").await.unwrap();
+    server.with(|ensemble, now| {
+        ensemble.stop(now, Member(1));
+        ensemble.stop(now, Member(2));
+    });
+    assert_eq!(server.with(|ensemble, _| ensemble.leader()), None);
+    assert_eq!(server.paths(), ["/a"]);
+}
+
+#[tokio::test]
+#[should_panic(expected = "no leader that could end session")]
+async fn nobody_ends_a_session_without_a_leader() {
+    let server = ensemble().await;
+    let zk = Client::connect(&server.connect_string()).await.unwrap();
+    server.with(|ensemble, now| {
+        ensemble.stop(now, Member(1));
+        ensemble.stop(now, Member(2));
+    });
+    server.expire(zk.session().id());
+}
+
+/// A client that goes by it, as with `zk watch-config`, is still behind the rules of its test.
+#[tokio::test]
+async fn configuration_names_the_proxies() {
+    let server = ensemble().await;
+    let zk = Client::connect(&server.connect_string()).await.unwrap();
+    let (config, _) = zk.get("/zookeeper/config").await.unwrap();
+    let config = String::from_utf8(config.to_vec()).unwrap();
+    for addr in server.connect_string().split(',') {
+        assert!(config.contains(&format!(";{addr}\n")), "{addr}: {config}");
+    }
+}
+
+/// It has no leader, and knows it when it starts.
+#[tokio::test]
+async fn member_that_starts_cut_off_serves_readers() {
+    let mut config = Config::default();
+    (config.members, config.read_only_mode) = (3, true);
+    let server = TestServer::start_with(config).await.unwrap();
+    let lonely = a_follower(&server);
+    server.with(|ensemble, now| {
+        ensemble.cut_off(now, lonely);
+        ensemble.stop(now, lonely);
+        ensemble.start(now, lonely);
+    });
+    let servers = server.proxy_of(lonely).connect_string();
+    let reader = ConnectOptions::new(&servers).unwrap().read_only(true).connect().await.unwrap();
+    assert_eq!(reader.session().state(), SessionState::Connected { read_only: true });
+}
+
+/// Nothing tells it, so that it goes on until it notices by itself.
+#[test]
+fn leader_that_is_cut_off_does_not_hear_of_the_next_election() {
+    let mut config = Config::default();
+    config.members = 3;
+    let mut ensemble = Ensemble::new(config);
+    let now = Time::ZERO;
+    let before = ensemble.leader().unwrap();
+    let peer: SocketAddr = ([127, 0, 0, 1], 1).into();
+    let conns = [0, 1, 2].map(|member| ensemble.accept(now, Member(member), peer.ip()).unwrap());
+    ensemble.cut_off(now, before);
+    ensemble.depose(now);
+    let mut closed = Vec::new();
+    while let Some(output) = ensemble.poll() {
+        if let Output::Close { conn } = output {
+            closed.push(conn);
+        }
+    }
+    let others = (0..3).filter(|member| *member != before.0).map(|member| conns[member]);
+    assert_eq!(closed, others.collect::<Vec<_>>());
+    while ensemble.leader().is_none_or(|leader| leader == before) {
+        let next = ensemble.deadline().expect("an election is on");
+        ensemble.elapsed(next);
+        while ensemble.poll().is_some() {}
+    }
 }

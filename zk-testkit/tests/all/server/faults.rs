@@ -36,6 +36,21 @@ async fn paused_server_resumes_where_it_stopped() {
     assert_eq!(server.paths(), ["/late"]);
 }
 
+/// What a test does to it meanwhile is done, and not said.
+#[tokio::test]
+async fn paused_server_says_nothing_of_an_expiry() {
+    let server = TestServer::start().await.unwrap();
+    let zk = client(&server).await;
+    ephemeral(&zk, "/e").await;
+    server.pause();
+    server.expire(zk.session().id());
+    assert_eq!(server.paths(), Vec::<String>::new());
+    let soon = tokio::time::timeout(Duration::from_millis(50), zk.session().changed()).await;
+    assert!(soon.is_err(), "{:?}", zk.session().state());
+    server.resume();
+    assert_eq!(zk.session().ended().await, SessionEnd::Expired);
+}
+
 #[tokio::test]
 async fn a_lost_answer_leaves_its_node() {
     let server = TestServer::start().await.unwrap();

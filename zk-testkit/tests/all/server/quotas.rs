@@ -1,7 +1,7 @@
 //! What counts against limits, and what is refused for them.
 
 use zk_client::{Client, CreateMode, Rejection, WriteError};
-use zk_testkit::{TestServer, server::Config};
+use zk_testkit::{TestServer, real::Release, server::Config};
 
 use super::client;
 
@@ -35,5 +35,19 @@ async fn a_path_that_begins_like_the_servers_own_counts() {
         assert_eq!(counted(&zk, path).await, "count=2,bytes=8", "{path}");
         let refused = zk.create(&format!("{path}/b"), b"").await;
         assert_eq!(refused.unwrap_err(), WriteError::Rejected(Rejection::QuotaExceeded));
+    }
+}
+
+/// They count, and refuse nothing.
+#[tokio::test]
+async fn quotas_before_3_7_are_not_enforced() {
+    for (release, refuses) in [(Release::V3_6, false), (Release::V3_7, true)] {
+        let mut config = Config::default();
+        (config.release, config.enforce_quota) = (release, true);
+        let server = TestServer::start_with(config).await.unwrap();
+        let zk = client(&server).await;
+        zk.create("/a", b"").await.unwrap();
+        limit(&zk, "/a", "count=-1,bytes=-1=;countHardLimit=1").await;
+        assert_eq!(zk.create("/a/b", b"").await.is_err(), refuses, "{release}");
     }
 }
