@@ -19,7 +19,7 @@ use super::{
     Fault, Fired, Incident, Observer, Process, Rng, Schedule, Seen, Tasks, Trace,
     forge::forge,
     frames::{Tap, last_frame, received_as, sent_as},
-    net::{Arrival, LinkId, Net},
+    net::{Arrival, ConnectorId, LinkId, Net},
     trace::Actor,
 };
 use crate::server::{Config, Conn, Ensemble, Member, Output};
@@ -83,11 +83,6 @@ struct Wire {
     greeted: bool,
     forged: bool,
 }
-
-/// What connects on behalf of a client: a client that lets go of a session and makes the next has two of these for a
-/// while.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ConnectorId(u32);
 
 /// How to set up a cluster.
 #[derive(Clone, Debug)]

@@ -19,9 +19,9 @@ mod trace;
 pub use crate::rng::Rng;
 
 pub use self::{
-    cluster::{Cluster, ConnectorId, Pump, Setup, State},
+    cluster::{Cluster, Pump, Setup, State},
     faults::{Fault, Fired, Incident, Schedule, Stage, Target},
-    net::{Arrival, LinkId, Net, Path, Way},
+    net::{Arrival, ConnectorId, LinkId, Net, Path, Way},
     observer::{Observer, Seen},
     stream::{SimConnect, SimStream, servers, sim_clock},
     tasks::{Process, Tasks},

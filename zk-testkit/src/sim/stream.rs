@@ -14,7 +14,10 @@ use tokio::{
 };
 use zk_client::{BoxFuture, Connect, Transport};
 
-use super::{Cluster, ConnectorId, net::LinkId};
+use super::{
+    Cluster,
+    net::{ConnectorId, LinkId},
+};
 
 /// What the members are called in a connection string: `m0:2181,m1:2181` and so on.
 #[must_use]

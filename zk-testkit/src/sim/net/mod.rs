@@ -23,5 +23,5 @@ mod way;
 pub use self::{
     network::{Arrival, Net},
     path::Path,
-    way::{LinkId, Way},
+    way::{ConnectorId, LinkId, Way},
 };
