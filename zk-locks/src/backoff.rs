@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// The pause after the second failure; it doubles with each further one, up to `PAUSE_MAX`. As those of
 /// [`Retry`](zk_client::Retry).
@@ -32,5 +32,12 @@ impl Backoff {
         self.failures = self.failures.saturating_add(1);
         self.last = Some(Instant::now() + pause);
         pause
+    }
+}
+
+/// Lets a pause pass: of no time, nothing, where a sleep of no time takes up to a millisecond.
+pub(crate) async fn pass(pause: Duration) {
+    if !pause.is_zero() {
+        sleep(pause).await;
     }
 }

@@ -2,12 +2,12 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 use zk_client::{Cause, ReadError, Rejection, path::name};
 
 use super::local::{Shared, Step, Watched};
 use crate::{
-    backoff::Backoff,
+    backoff::{Backoff, pass},
     entry::Entry,
     error::{AcquireError, Lost},
     guard::{Guard, Held},
@@ -70,10 +70,7 @@ impl Runner {
         &self,
         pause: Duration,
     ) -> Result<(Guard, Option<usize>, bool), AcquireError> {
-        // A sleep of no time takes up to a millisecond.
-        if !pause.is_zero() {
-            sleep(pause).await;
-        }
+        pass(pause).await;
         self.queue().await
     }
 

@@ -6,12 +6,12 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::watch, time::sleep};
+use tokio::sync::watch;
 use zk_client::{Cause, Client, Rejection};
 
 use super::Leadership;
 use crate::{
-    backoff::Backoff,
+    backoff::{Backoff, pass},
     error::{AcquireError, ReleaseError},
     guard::{Guard, Held, Status},
     layout::Role,
@@ -233,7 +233,7 @@ impl LatchTask {
             tokio::select! {
                 biased;
                 () = self.stopped() => return,
-                () = sleep(pause) => {}
+                () = pass(pause) => {}
             }
         }
     }
