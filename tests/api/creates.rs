@@ -1,8 +1,13 @@
 //! One builder: the options of a create in any order, and whatever is missing above it.
 
-use zk_client::{Client, Create, CreateMode, Created, Rejection, WriteError};
-use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
-use zk_tests::{busy::ask_for_nothing, feature::Feature, test_with};
+use zk_client::{Client, Create, CreateMode, Created, OpCode, Rejection, WriteError};
+use zk_testkit::{
+    TestServer,
+    proxy::{Frame, Match},
+    real::Release,
+    server::Config,
+};
+use zk_tests::{busy::ask_for_nothing, feature::Feature, patience::within, test_with};
 
 use crate::api::{Place, behind_proxy, client, on_each_release};
 
@@ -228,5 +233,54 @@ async fn path_deleted_repeatedly_is_given_up(server: &Place) {
         assert_eq!(given_up.map(|_| ()), Err(missing), "{kind:?}");
         assert!((2..20).contains(&lost.times_fired()), "{kind:?}: {}", lost.times_fired());
         assert_eq!(outsider.exists("/never").await, Ok(None));
+    }
+}
+
+/// What its search by name may meet.
+const NEIGHBOURS: [&str; 5] = ["n-config", "nn", "n1", "n-0000000007x", "N"];
+
+/// A create whose answer, or which itself, is lost takes no other node for its own, and deletes none.
+#[test_with(on_each_release)]
+async fn search_for_a_node_leaves_those_with_longer_names(server: &Place) {
+    let root = client(server).await;
+    let (proxy, zk) = behind_proxy(server).await;
+    let create = if server.has(Feature::StatAtBirth) { OpCode::CREATE2 } else { OpCode::CREATE };
+    // What the server can do is known.
+    zk.create("/probe", b"").await.unwrap();
+    let mut cells = 0;
+    for kind in [Kind::ByName, Kind::ByData, Kind::Protected] {
+        for mode in [CreateMode::Ephemeral, CreateMode::EphemeralSequential] {
+            for request_lost in [false, true] {
+                for ours in [false, true] {
+                    cells += 1;
+                    let on =
+                        format!("{kind:?} {mode:?}, request lost: {request_lost}, ours: {ours}");
+                    let parent = format!("/search-{cells}");
+                    root.create(&parent, b"").await.unwrap();
+                    let owner = if ours { &zk } else { &root };
+                    for name in NEIGHBOURS {
+                        let path = format!("{parent}/{name}");
+                        owner.create(&path, b"unique 1").mode(CreateMode::Ephemeral).await.unwrap();
+                    }
+                    let frames = if request_lost { Match::requests() } else { Match::replies() };
+                    let creates =
+                        move |frame: &Frame| [create, OpCode::MULTI].map(Some).contains(&frame.op);
+                    let lost = proxy.on(frames.when(creates).once()).cut();
+                    let path = format!("{parent}/n");
+                    let wanted = (kind, Above::Nothing, mode);
+                    let made = within(make(&zk, &path, wanted, (true, false))).await;
+                    let made = made.unwrap_or_else(|error| panic!("{on}: {error}"));
+                    assert_eq!(lost.times_fired(), 1, "{on}");
+                    let (mut names, _) = root.children(&parent).await.unwrap();
+                    let name = made.path.rsplit('/').next().unwrap().to_owned();
+                    let at = names.iter().position(|it| *it == name).expect(&on);
+                    names.remove(at);
+                    names.sort();
+                    let mut expected = NEIGHBOURS.map(str::to_owned).to_vec();
+                    expected.sort();
+                    assert_eq!(names, expected, "{on}");
+                }
+            }
+        }
     }
 }

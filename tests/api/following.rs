@@ -416,6 +416,22 @@ async fn readable_again_node_brings_its_children(server: &Place) {
     }
 }
 
+/// No event tells that a refused node has gone, but one that what was above it has.
+#[test_with(on_each_release)]
+async fn refused_node_goes_with_what_is_above_it(server: &Place) {
+    let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
+    owner.create("/c/a/closed", b"").parents().await.unwrap();
+    owner.create("/c/ab", b"").await.unwrap();
+    let mine = AclList::from_iter([Acl::creator_all()]);
+    owner.set_acl("/c/a/closed", &mine).await.unwrap();
+    let zk = client(server).await;
+    let cache = Cache::subtree(&zk, "/c").start().unwrap();
+    within(cache.ready()).await.unwrap_err();
+    owner.delete("/c/a/closed").await.unwrap();
+    owner.delete("/c/a").await.unwrap();
+    converged(&cache, &owner, "/c", 9).await;
+}
+
 /// The write is while the session is between two connections: the next server tells of it.
 #[test_with(on_each_release)]
 async fn refused_node_is_read_after_a_reconnect(server: &Place) {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use zk_client::{AclList, CreateMode, Id, Perms, Rejection};
 use zk_locks::{AcquireError, Client, DurableLock, Lost, Status};
 use zk_proto::OpCode;
-use zk_testkit::proxy::Match;
+use zk_testkit::{proxy::Match, server::Member};
 use zk_tests::{
-    network::{Network, pass},
+    network::{Disposition, Network, pass},
     test_with,
 };
 
@@ -265,4 +265,42 @@ async fn grants_that_could_not_be_watched_are_watched_later(network: Network) {
     assert_eq!(guard.status(), Status::Held);
     other.delete(guard.path()).await.unwrap();
     assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
+}
+
+/// The grant is there, and the attempt that made it does not know yet.
+#[test_with(in_virtual_time)]
+async fn clones_exclude_each_other_while_a_grant_is_in_doubt(network: Network) {
+    let zk = client_on(&network, "ours").await;
+    let lock = of(&zk, "/durable", "job");
+    let (mut is_lost, mut busy) = (false, 5);
+    network.direct(move |_, op| match op {
+        OpCode::MULTI if !is_lost => {
+            is_lost = true;
+            Disposition::AnswerLost
+        }
+        OpCode::EXISTS if is_lost && busy > 0 => {
+            busy -= 1;
+            Disposition::Throttled
+        }
+        _ => Disposition::Answered,
+    });
+    let attempt = {
+        let lock = lock.clone();
+        tokio::spawn(async move { lock.acquire().await })
+    };
+    let is_granted = || {
+        network.look(|ensemble| {
+            let tree = ensemble.tree(Member(0)).expect("the only member");
+            tree.iter().any(|(path, _)| path.starts_with("/durable/grants/"))
+        })
+    };
+    while !is_granted() {
+        pass(Duration::from_millis(1)).await;
+    }
+    assert!(lock.try_acquire().await.unwrap().is_none());
+    assert!(!attempt.is_finished(), "it knows already");
+    let guard = attempt.await.unwrap().unwrap();
+    guard.check().await.unwrap();
+    guard.release().await.unwrap();
+    lock.try_acquire().await.unwrap().expect("it is free").release().await.unwrap();
 }

@@ -105,13 +105,18 @@ async fn eviction_spares_a_later_node_of_the_name(setup: Setup) {
     let path = setup.existing("reused").await;
     let (proxy, zk) = setup.proxied().await;
     let locks = |zk: &Client| {
-        let bare = Lock::builder(zk, &path).layout(Layout::Bare).build();
-        [bare, Lock::named(zk, &path, "report").build()]
+        let bare = Lock::builder(zk, &path).layout(Layout::Bare).description("who").build();
+        [bare, Lock::named(zk, &path, "report").description("who").build()]
     };
-    for (lock, theirs) in locks(&setup.outsider).into_iter().zip(locks(&zk)) {
+    let known = locks(&zk).map(|lock| lock.queue());
+    // Who knows nothing but the path.
+    let unknown = [Queue::new(&zk, &path), Queue::new(&zk, &path)];
+    let ours = locks(&setup.outsider);
+    for (lock, theirs) in ours.iter().zip(known).chain(ours.iter().zip(unknown)) {
         for last in [OpCode::SET_DATA, OpCode::DELETE] {
             let first = within(lock.acquire()).await.unwrap();
-            let (seen, queue) = (contender(&theirs, 0).await, theirs.queue());
+            let (seen, queue) = (theirs.contenders().await.unwrap().remove(0), theirs.clone());
+            assert_eq!(seen.description(), "who", "without the id");
             let held = proxy.on(Match::request(last).once()).hold();
             let evicting = tokio::spawn(async move { queue.evict(&seen).await });
             within(held.fired()).await;
@@ -124,8 +129,8 @@ async fn eviction_spares_a_later_node_of_the_name(setup: Setup) {
             held.release();
             assert_eq!(within(evicting).await.unwrap(), Ok(false));
             assert_eq!(within(second.check()).await, Ok(()));
-            let seen = contender(&theirs, 0).await;
-            assert!(theirs.queue().evict(&seen).await.unwrap());
+            let seen = theirs.contenders().await.unwrap().remove(0);
+            assert!(theirs.evict(&seen).await.unwrap());
             assert_eq!(within(second.lost()).await, Lost::NodeDeleted);
             drop(second);
             emptied(&setup.outsider, &path).await;

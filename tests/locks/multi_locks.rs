@@ -359,3 +359,21 @@ async fn several_leases_are_as_long_as_the_shortest(network: Network) {
         within(guards.release()).await.unwrap();
     }
 }
+
+/// A lock without a name waits for all on its path, but not for another of the same attempt.
+#[test_with(on_each_release)]
+async fn locks_with_and_without_a_name_are_taken_together(setup: Setup) {
+    let path = setup.existing("named").await;
+    let zk = &setup.outsider;
+    for named_first in [true, false] {
+        let (named, plain) = (Lock::named(zk, &path, "report").build(), Lock::new(zk, &path));
+        let locks = if named_first { [named, plain] } else { [plain, named] };
+        let both = MultiLock::of(locks);
+        let guards = within(both.acquire()).await.unwrap();
+        let is_named: Vec<_> = guards.iter().map(|it| it.path().contains("report")).collect();
+        assert_eq!(is_named, [named_first, !named_first]);
+        within(guards.release()).await.unwrap();
+        let guards = within(both.try_acquire()).await.unwrap().expect("they are free");
+        within(guards.release()).await.unwrap();
+    }
+}

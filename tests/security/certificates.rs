@@ -13,9 +13,10 @@ use tokio::{
 
 use zk_client::{
     AclList, Client, ConnectError, ConnectOptions, Id, LinkError, Perms, ReadError, Rejection,
-    TlsFault, TlsOptions,
+    ResolvedConnect, TlsFault, TlsOptions,
 };
 use zk_testkit::{
+    TestServer,
     real::{Release, Server},
     server::{Config, Listening, Member},
     tls::{Authority, Blemish, ClientAuth, Issued, ServerTls},
@@ -76,6 +77,32 @@ async fn on_each_kind(test: impl AsyncFn(Option<Release>)) {
 async fn connect(host: &str, addr: SocketAddr, tls: TlsOptions) -> Result<Client, ConnectError> {
     let options = ConnectOptions::new(&format!("{host}:{}", addr.port())).unwrap();
     outcome(options.tls(tls).unwrap()).await
+}
+
+/// A resolver and a connector say where connections go, not whether they are secured.
+#[tokio::test]
+async fn resolver_and_connector_do_not_take_tls_away() {
+    let server = TestServer::start().await.unwrap();
+    let addr: SocketAddr = server.connect_string().parse().unwrap();
+    let authority = Authority::new("ca");
+    let resolver = move |_: &str| std::future::ready(Ok(vec![addr]));
+    let plain = || {
+        let options = ConnectOptions::new("zk.example:2181").unwrap();
+        options.connect_deadline(Some(Duration::from_secs(1)))
+    };
+    let tls = || TlsOptions::new().ca_pem(authority.pem());
+    let _plain = plain().resolver(resolver).connect().await.expect("it is there, without TLS");
+    let secured = [
+        plain().tls(tls()).unwrap().resolver(resolver),
+        plain().resolver(resolver).tls(tls()).unwrap(),
+        plain().tls(tls()).unwrap().connector(ResolvedConnect::new(resolver)),
+        plain().connector(ResolvedConnect::new(resolver)).tls(tls()).unwrap(),
+    ];
+    for options in secured {
+        let error = options.connect().await.map(drop).unwrap_err();
+        assert!(matches!(error, ConnectError::TimedOut { .. }), "{error:?}");
+    }
+    assert_eq!(server.sessions().len(), 1, "of the plain one");
 }
 
 /// Tries until the server has accepted or refused, which takes time if it has just started.

@@ -41,6 +41,7 @@ pub struct Contender {
 impl Contender {
     pub(crate) fn new(filter: &Filter, entry: Entry, data: Bytes, stat: &Stat) -> Self {
         let Entry { name, sequence, kind } = entry;
+        let data = filter.said(&name, data);
         Self {
             name,
             kind,
@@ -48,7 +49,7 @@ impl Contender {
             session: stat.ephemeral_owner,
             since: stat.ctime,
             token: FencingToken::new(stat.czxid),
-            data: filter.said(data),
+            data,
         }
     }
 

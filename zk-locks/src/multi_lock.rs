@@ -102,9 +102,7 @@ impl MultiLock {
         if !self.is_of_one_client() {
             return self.acquire_in_order().await;
         }
-        let wait_queues: Vec<&WaitQueue> =
-            self.wait_queues.iter().map(|wait_queue| &**wait_queue).collect();
-        match WaitQueue::join_all(&wait_queues, Role::Lock, Pace::MayWait).await {
+        match self.join_all(Pace::MayWait).await {
             Ok(places) => self.wait(places).await,
             Err(error) if needs_no_transaction(&error) => {
                 tracing::debug!(%error, "one lock after the other");
@@ -135,13 +133,11 @@ impl MultiLock {
         if !self.is_of_one_client() {
             return self.try_in_order().await;
         }
-        let wait_queues: Vec<&WaitQueue> =
-            self.wait_queues.iter().map(|wait_queue| &**wait_queue).collect();
-        let mut places = match WaitQueue::join_all(&wait_queues, Role::Lock, Pace::AtOnce).await {
+        let mut places = match self.join_all(Pace::AtOnce).await {
             Err(error) if needs_no_transaction(&error) => return self.try_in_order().await,
             places => places?,
         };
-        for (wait_queue, position) in wait_queues.into_iter().zip(&mut places) {
+        for (wait_queue, position) in self.wait_queues.iter().zip(&mut places) {
             if !wait_queue.is_first(position).await? {
                 return Ok(None);
             }
@@ -152,6 +148,14 @@ impl MultiLock {
     /// Whether all locks are of one client, as one transaction needs.
     fn is_of_one_client(&self) -> bool {
         self.wait_queues.windows(2).all(|pair| pair[0].client.is_same_view(&pair[1].client))
+    }
+
+    /// Joins all queues by one transaction. In order there, too: a lock without a name waits for all on its path, also for
+    /// one of these that has a name, unless that is behind it.
+    async fn join_all(&self, pace: Pace<'_>) -> Result<Vec<Position>, AcquireError> {
+        let (indices, wait_queues): (Vec<_>, Vec<_>) = self.in_order().into_iter().unzip();
+        let places = WaitQueue::join_all(&wait_queues, Role::Lock, pace).await?;
+        Ok(as_asked(indices.into_iter().zip(places).collect()))
     }
 
     async fn wait(&self, mut places: Vec<Position>) -> Result<Guards, AcquireError> {

@@ -111,7 +111,7 @@ impl Queue {
     ///
     /// Returns `false` if it has left, or if another node, with another token, has its name by now.
     ///
-    /// A read and a delete. Where names have no ids, as with [`Lock::named`](crate::Lock::named) and
+    /// A read and a delete. Where a name has no id, as with [`Lock::named`](crate::Lock::named) and
     /// [`Layout::Bare`](crate::Layout::Bare), a path that is made anew in between brings the name back, and no request deletes
     /// by token. So there the node's data is first written again, which makes its version one that a new node does not have.
     /// What remains: a new node may have its data replaced by that of the old one; and without the permission to write, it is
@@ -123,7 +123,7 @@ impl Queue {
         let (path, token) = (join(&self.path, &contender.name), contender.token);
         loop {
             let delete = self.client.delete(&path);
-            let delete = match self.filter.has_ids() {
+            let delete = match self.filter.has_id(&contender.name) {
                 true => self.is_there(&path, token).await?.then_some(delete),
                 false => self.marked(&path, token).await?.map(|version| delete.version(version)),
             };

@@ -212,8 +212,9 @@ impl Work<'_> {
             if *path != self.of.root {
                 source.forget(path);
             }
-            self.refused.remove(path);
         }
+        // What is refused is not in the copy, and no event may tell that it has gone.
+        self.refused.retain(|refused, _| path::ancestors(refused).all(|above| *above != **path));
         self.of.contents.remove(path);
     }
 

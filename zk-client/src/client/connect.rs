@@ -54,8 +54,8 @@ impl Client {
     async fn start(options: ConnectOptions) -> Result<Self, ConnectError> {
         #[cfg(feature = "metrics")]
         let name = options.metrics_name.clone();
-        let ConnectOptions { config, chroot, connect_deadline, connector, sasl, clock, .. } =
-            options;
+        let connector = options.connects();
+        let ConnectOptions { config, chroot, connect_deadline, sasl, clock, .. } = options;
         let ConnectOptions { seed, spawn, call: options, acl, watch_items_max, observer, .. } =
             options;
         if let LeaseBy::Margin(margin) = config.lease {

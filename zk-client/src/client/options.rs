@@ -46,7 +46,9 @@ pub struct ConnectOptions {
     #[cfg(feature = "metrics")]
     pub(crate) metrics_name: metrics::SharedString,
     pub(crate) connect_deadline: Option<Duration>,
-    pub(crate) connector: Arc<dyn Connect>,
+    connector: Arc<dyn Connect>,
+    #[cfg(feature = "tls")]
+    tls: Option<crate::TlsConnect>,
     pub(crate) sasl: Option<Arc<dyn SaslMechanism>>,
     pub(crate) clock: Clock,
     pub(crate) seed: Option<u64>,
@@ -75,6 +77,8 @@ impl ConnectOptions {
             metrics_name: UNNAMED.into(),
             connect_deadline: Some(Duration::from_secs(30)),
             connector: Arc::new(ResolvedConnect::default()),
+            #[cfg(feature = "tls")]
+            tls: None,
             sasl: None,
             clock: clock::production(),
             seed: None,
@@ -243,16 +247,26 @@ impl ConnectOptions {
     }
 
     /// Secures all connections by TLS, and checks the server's name against the one in the connection string. There is
-    /// no fallback to plain connections: if TLS fails, the attempt fails.
+    /// no fallback to plain connections: if TLS fails, the attempt fails. What a [`resolver`](Self::resolver) or a
+    /// [`connector`](Self::connector) connects to is secured too, in whichever order they are set.
     ///
-    /// Short for a [`connector`](Self::connector) made of [`TlsConnect::new`](crate::TlsConnect::new), which also
-    /// supports certificates that change.
+    /// For certificates that change, set a connector made of [`TlsConnect::new`](crate::TlsConnect::new) instead.
     ///
     /// # Errors
     /// [`TlsError`](crate::TlsError) if the certificates cannot be read or are invalid.
     #[cfg(feature = "tls")]
-    pub fn tls(self, options: crate::TlsOptions) -> Result<Self, crate::TlsError> {
-        Ok(self.connector(crate::TlsConnect::new(options)?))
+    pub fn tls(mut self, options: crate::TlsOptions) -> Result<Self, crate::TlsError> {
+        self.tls = Some(crate::TlsConnect::new(options)?);
+        Ok(self)
+    }
+
+    /// How connections are made, as all of these options say together.
+    pub(super) fn connects(&self) -> Arc<dyn Connect> {
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            return Arc::new(tls.clone().over_shared(self.connector.clone()));
+        }
+        self.connector.clone()
     }
 
     /// Sets how a server, given as `host:port` as in the connection string, is resolved to its addresses. Default: by
@@ -297,7 +311,8 @@ impl ConnectOptions {
         self
     }
 
-    /// Sets how connections are made. Default: TCP, with names resolved at each attempt.
+    /// Sets how connections are made. Default: TCP, with names resolved at each attempt. Replaces a
+    /// [`resolver`](Self::resolver), and is replaced by one.
     pub fn connector(mut self, connector: impl Connect) -> Self {
         self.connector = Arc::new(connector);
         self

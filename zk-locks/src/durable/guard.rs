@@ -3,10 +3,10 @@
 use std::{fmt, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use tokio::{sync::oneshot, time::Instant};
-use zk_client::{Client, MultiError, OpResult, Rejection, Request, WriteError, path::name};
+use zk_client::{Client, MultiError, OpResult, Rejection, Request, WriteError};
 
 use super::{
-    lock::{DurableLock, Live},
+    lock::{DurableLock, LiveGrant},
     tenure::{Begins, Tenure, Terms},
 };
 use crate::{
@@ -49,7 +49,8 @@ pub struct DurableGuard {
     client: Client,
     since: Instant,
     observers: Observers,
-    live: Live,
+    /// For other attempts of the same owner.
+    _live: LiveGrant,
     /// Dropping it ends the task that renews the grant.
     stop: Option<oneshot::Sender<()>>,
     /// For how long it was held, and whether it was lost, once it has been released: its end is no loss then.
@@ -59,20 +60,19 @@ pub struct DurableGuard {
 impl DurableGuard {
     pub(super) fn new(
         lock: &DurableLock,
+        live: LiveGrant,
         token: FencingToken,
         terms: Terms,
         waited: Option<Waited>,
     ) -> Self {
         let client = lock.client().clone();
-        let live = lock.live.clone();
-        live.names().insert(name(&terms.path).to_owned());
         let observers = lock.queue.settings.observers.clone();
         let Waited { time, ahead } = waited.unwrap_or(Waited { time: Duration::ZERO, ahead: None });
         let path = &*terms.path;
         observers.granted(&Grant { path, token, waited: time, ahead });
         let tenure = Arc::new(Tenure::new(&client, token, terms));
         let (since, stop, over) = (Instant::now(), None, None);
-        let mut guard = Self { tenure, client, since, observers, live, stop, over };
+        let mut guard = Self { tenure, client, since, observers, _live: live, stop, over };
         guard.keep(Begins::Early);
         guard
     }
@@ -207,7 +207,6 @@ impl DurableGuard {
 impl Drop for DurableGuard {
     fn drop(&mut self) {
         let Terms { path, .. } = &self.tenure.terms;
-        self.live.names().remove(name(path));
         let (held, lost) = self.over.unwrap_or_else(|| self.so_far());
         let token = self.tenure.token;
         self.observers.released(&Release { path, token, held, lost });

@@ -91,13 +91,36 @@ pub struct DurableLock {
     pub(super) live: Live,
 }
 
-/// The names of the grants that are held through one value and its clones.
+/// The names of the grants that are held, or being made, through one value and its clones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Live(Arc<Mutex<BTreeSet<String>>>);
 
+/// A grant that is held or being made. Dropping it says that it is neither any more.
+#[derive(Debug)]
+pub(super) struct LiveGrant {
+    live: Live,
+    name: String,
+}
+
 impl Live {
-    pub(super) fn names(&self) -> MutexGuard<'_, BTreeSet<String>> {
+    /// Begins a grant of this name.
+    pub(super) fn begin(&self, name: &str) -> LiveGrant {
+        self.names().insert(name.to_owned());
+        LiveGrant { live: self.clone(), name: name.to_owned() }
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.names().contains(name)
+    }
+
+    fn names(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for LiveGrant {
+    fn drop(&mut self) {
+        self.live.names().remove(&self.name);
     }
 }
 

@@ -89,11 +89,10 @@ impl Seen {
 impl DurableLock {
     /// Whether our owner holds the lock, through no guard of ours that is alive.
     pub(super) fn is_ours(&self, look: &Look) -> bool {
-        let live = self.live.names();
         !look.grants.is_empty()
             && look.grants.iter().all(|grant| {
                 let owner = grant.record.as_ref().map(|record| &*record.owner);
-                owner == Some(&*self.owner) && !live.contains(name(&grant.path))
+                owner == Some(&*self.owner) && !self.live.has(name(&grant.path))
             })
     }
 
@@ -224,6 +223,8 @@ impl Take {
             description: lock.queue.settings.description.clone(),
         };
         let data = record.encode();
+        // Before it can be seen: another attempt of this owner would take it for one that nobody holds.
+        let live = lock.live.begin(&id);
         let sent = client.clock()();
         match self.made(&path, &id, &data).await? {
             Made::Yes(zxid) => {
@@ -231,7 +232,7 @@ impl Take {
                 let waited = self.position.map(|position| position.granted().3);
                 let terms = Terms { path, data, lease: record.lease, sent };
                 let token = FencingToken::new(zxid);
-                let guard = DurableGuard::new(&lock, token, terms, waited);
+                let guard = DurableGuard::new(&lock, live, token, terms, waited);
                 Ok(Outcome::Granted(Box::new(guard)))
             }
             Made::No => Ok(Outcome::Changed(self.position.take().map(Box::new))),

@@ -67,9 +67,15 @@ impl Filter {
         }
     }
 
+    /// Whether a node's name contains an id, so that no other node ever has it: also where all that is known is the path,
+    /// and locks of any settings may be there.
+    pub(crate) fn has_id(&self, name: &str) -> bool {
+        self.has_ids() && (self.names.is_some() || begins_with_id(name))
+    }
+
     /// A node's data without the id.
-    pub(crate) fn said(&self, data: Bytes) -> Bytes {
-        if self.has_ids() { data } else { without_id(data) }
+    pub(crate) fn said(&self, name: &str, data: Bytes) -> Bytes {
+        if self.has_id(name) { data } else { without_id(data) }
     }
 
     /// The contenders among these children, the earliest first.
@@ -102,6 +108,16 @@ const ID_LENGTH: usize = 36;
 
 /// Those of ids in front of names: as Curator and this crate write them, and as go-zookeeper does.
 const ID_LENGTHS: [usize; 2] = [ID_LENGTH, 32];
+
+/// Whether a name begins with an id, as those of Curator, kazoo and go-zookeeper do.
+fn begins_with_id(name: &str) -> bool {
+    let name = name.strip_prefix("_c_").unwrap_or(name);
+    let is_id = |length| {
+        let id = name.get(..length);
+        id.is_some_and(|id| id.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit()))
+    };
+    ID_LENGTHS.into_iter().any(is_id)
+}
 
 /// The separator between a lock's name and the sequence number where several locks share a path.
 pub(crate) const NAME_END: &str = "_lock_";
@@ -140,6 +156,21 @@ mod tests {
                 assert_eq!((entry.sequence, entry.kind), (12, expected), "{layout:?} {role:?}");
             }
         }
+    }
+
+    #[test]
+    fn ids_are_found_in_names() {
+        let any = Filter::default();
+        for layout in [Layout::Curator, Layout::Kazoo, Layout::Go] {
+            let name = layout.name(Role::Lock, ID).unwrap();
+            assert!(any.has_id(&format!("{name}0000000012")), "{layout:?}");
+        }
+        for name in ["lock-0000000001", "report_lock_0000000001", "x-72057858583691264-0000000005"]
+        {
+            assert!(!any.has_id(name), "{name}");
+        }
+        let named = Filter { named: Some("report".to_owned()), ..Filter::default() };
+        assert!(!named.has_id(&format!("_c_{ID}-report_lock_0000000001")));
     }
 
     #[test]

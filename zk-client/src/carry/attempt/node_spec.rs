@@ -103,12 +103,19 @@ impl NodeSpec {
     }
 
     /// Returns the siblings that are this node (one or none) or, if its data decides, that may be it. The lowest first.
+    ///
+    /// Others may have names that begin like it.
     pub(super) fn among(&self, siblings: &[String]) -> Vec<(Option<i32>, String)> {
+        // Only ephemeral nodes are looked for.
+        let numbered = self.flags == CreateFlags::EPHEMERAL_SEQUENTIAL;
         let mut found: Vec<(Option<i32>, String)> = siblings
             .iter()
-            .filter(|name| name.starts_with(&*self.name))
-            .map(|name| (self.sequence(name), name.clone()))
-            .filter(|(sequence, _)| self.known_by != KnownBy::Data || sequence.is_some())
+            .map(|name| (self.sequence(name), name))
+            .filter(|(sequence, name)| match numbered {
+                true => sequence.is_some(),
+                false => **name == self.name,
+            })
+            .map(|(sequence, name)| (sequence, name.clone()))
             .collect();
         found.sort();
         found

@@ -80,7 +80,11 @@ impl TlsConnect {
     /// Uses other connections than TCP's: through a proxy, in a simulation.
     #[must_use]
     pub fn over(self, connector: impl Connect) -> Self {
-        Self { inner: Arc::new(connector), ..self }
+        self.over_shared(Arc::new(connector))
+    }
+
+    pub(crate) fn over_shared(self, inner: Arc<dyn Connect>) -> Self {
+        Self { inner, ..self }
     }
 
     /// Reads the certificates again, for future connections of all clones. Blocks while it reads files.
