@@ -1,5 +1,7 @@
 //! One builder: the options of a create in any order, and whatever is missing above it.
 
+use std::collections::BTreeSet;
+
 use zk_client::{Client, Create, CreateMode, Created, OpCode, Rejection, WriteError};
 use zk_testkit::{
     TestServer,
@@ -244,43 +246,39 @@ const NEIGHBOURS: [&str; 5] = ["n-config", "nn", "n1", "n-0000000007x", "N"];
 async fn search_for_a_node_leaves_those_with_longer_names(server: &Place) {
     let root = client(server).await;
     let (proxy, zk) = behind_proxy(server).await;
-    let create = if server.has(Feature::StatAtBirth) { OpCode::CREATE2 } else { OpCode::CREATE };
     // What the server can do is known.
     zk.create("/probe", b"").await.unwrap();
     let mut cells = 0;
     for kind in [Kind::ByName, Kind::ByData, Kind::Protected] {
         for mode in [CreateMode::Ephemeral, CreateMode::EphemeralSequential] {
-            for request_lost in [false, true] {
-                for ours in [false, true] {
+            for (what, lost) in [("request", Match::requests()), ("answer", Match::replies())] {
+                for (whose, owner) in [("our", &zk), ("another", &root)] {
                     cells += 1;
                     let on =
-                        format!("{kind:?} {mode:?}, request lost: {request_lost}, ours: {ours}");
+                        format!("{kind:?} {mode:?}: {what} lost, {whose} session's neighbours");
                     let parent = format!("/search-{cells}");
                     root.create(&parent, b"").await.unwrap();
-                    let owner = if ours { &zk } else { &root };
                     for name in NEIGHBOURS {
                         let path = format!("{parent}/{name}");
                         owner.create(&path, b"unique 1").mode(CreateMode::Ephemeral).await.unwrap();
                     }
-                    let frames = if request_lost { Match::requests() } else { Match::replies() };
-                    let creates =
-                        move |frame: &Frame| [create, OpCode::MULTI].map(Some).contains(&frame.op);
-                    let lost = proxy.on(frames.when(creates).once()).cut();
-                    let path = format!("{parent}/n");
-                    let wanted = (kind, Above::Nothing, mode);
+                    let lost = proxy.on(lost.clone().when(creates).once()).cut();
+                    let (path, wanted) = (format!("{parent}/n"), (kind, Above::Nothing, mode));
                     let made = within(make(&zk, &path, wanted, (true, false))).await;
                     let made = made.unwrap_or_else(|error| panic!("{on}: {error}"));
                     assert_eq!(lost.times_fired(), 1, "{on}");
-                    let (mut names, _) = root.children(&parent).await.unwrap();
-                    let name = made.path.rsplit('/').next().unwrap().to_owned();
-                    let at = names.iter().position(|it| *it == name).expect(&on);
-                    names.remove(at);
-                    names.sort();
-                    let mut expected = NEIGHBOURS.map(str::to_owned).to_vec();
-                    expected.sort();
+                    let (names, _) = root.children(&parent).await.unwrap();
+                    let ours = made.path.rsplit('/').next().unwrap();
+                    let names: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+                    let expected = NEIGHBOURS.into_iter().chain([ours]).collect();
                     assert_eq!(names, expected, "{on}");
                 }
             }
         }
     }
+}
+
+/// Whether it is about a create, which is one of several operations where data tell whose a node is.
+fn creates(frame: &Frame) -> bool {
+    [OpCode::CREATE, OpCode::CREATE2, OpCode::MULTI].map(Some).contains(&frame.op)
 }

@@ -60,9 +60,8 @@ impl TestServer {
     ///
     /// # Errors
     /// There are not enough free ports.
-    pub async fn start_with(config: Config) -> io::Result<Self> {
+    pub async fn start_with(mut config: Config) -> io::Result<Self> {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let mut config = config;
         let mut proxies = Vec::new();
         for _ in 0..config.members.max(1) {
             // The members have their ports in a moment.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use zk_proto::{Stat, path};
 
 use super::{
+    contents::subtree,
     copy_state::Stop,
     costly::Part,
     flight::{CHILDREN_TOGETHER_MAX, Dirty, Reading, Results},
@@ -214,7 +215,10 @@ impl Work<'_> {
             }
         }
         // What is refused is not in the copy, and no event may tell that it has gone.
-        self.refused.retain(|refused, _| path::ancestors(refused).all(|above| *above != **path));
+        let refused: Vec<_> = subtree(&self.refused, path).map(|(path, _)| path.clone()).collect();
+        for path in refused {
+            self.refused.remove(&path);
+        }
         self.of.contents.remove(path);
     }
 

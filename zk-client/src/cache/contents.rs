@@ -148,17 +148,12 @@ impl Contents {
 }
 
 impl Inner {
-    /// Everything below a node, in the order of the paths.
     fn below(&self, path: &str) -> impl Iterator<Item = (&Arc<str>, &Kept)> + use<'_> {
-        let prefix = if path == "/" { "/".to_owned() } else { format!("{path}/") };
-        let from: Arc<str> = prefix.as_str().into();
-        let nodes = self.nodes.range::<Arc<str>, _>((Bound::Excluded(from), Bound::Unbounded));
-        nodes.take_while(move |(path, _)| path.starts_with(&prefix))
+        below(&self.nodes, path)
     }
 
-    /// A node and everything below it.
     fn from(&self, path: &str) -> impl Iterator<Item = (&Arc<str>, &Kept)> + use<'_> {
-        self.nodes.get_key_value(path).into_iter().chain(self.below(path))
+        subtree(&self.nodes, path)
     }
 
     fn children<'a>(&'a self, path: &'a str) -> impl Iterator<Item = (&'a Arc<str>, &'a Kept)> {
@@ -210,6 +205,25 @@ impl Inner {
         let woken = &mut self.woken;
         self.feeds.retain(|feed| feed.tell(event, woken));
     }
+}
+
+/// Of what is known by path: everything below a node, in the order of the paths.
+fn below<'a, T>(
+    known: &'a BTreeMap<Arc<str>, T>,
+    path: &str,
+) -> impl Iterator<Item = (&'a Arc<str>, &'a T)> + use<'a, T> {
+    let prefix = if path == "/" { "/".to_owned() } else { format!("{path}/") };
+    let from: Arc<str> = prefix.as_str().into();
+    let known = known.range::<Arc<str>, _>((Bound::Excluded(from), Bound::Unbounded));
+    known.take_while(move |(path, _)| path.starts_with(&prefix))
+}
+
+/// Of what is known by path: a node and everything below it.
+pub(super) fn subtree<'a, T>(
+    known: &'a BTreeMap<Arc<str>, T>,
+    path: &str,
+) -> impl Iterator<Item = (&'a Arc<str>, &'a T)> + use<'a, T> {
+    known.get_key_value(path).into_iter().chain(below(known, path))
 }
 
 /// Whether one state of a node comes before another. Replies of one session never go back in time; those of another

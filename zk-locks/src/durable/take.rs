@@ -87,7 +87,7 @@ impl Seen {
 }
 
 impl DurableLock {
-    /// Whether our owner holds the lock, through no guard of ours that is alive.
+    /// Whether our owner holds the lock, through no guard of ours that is alive, and no attempt that is about to have one.
     pub(super) fn is_ours(&self, look: &Look) -> bool {
         !look.grants.is_empty()
             && look.grants.iter().all(|grant| {

@@ -96,7 +96,6 @@ impl Filter {
 
 /// Data without the id of an attempt in front of it, if there is one.
 pub(crate) fn without_id(data: Bytes) -> Bytes {
-    let is_id = |text: &[u8]| text.iter().all(|byte| *byte == b'-' || byte.is_ascii_hexdigit());
     match data.split_at_checked(ID_LENGTH) {
         Some((id, [b' ', ..])) if is_id(id) => data.slice(ID_LENGTH + 1..),
         _ => data,
@@ -111,12 +110,12 @@ const ID_LENGTHS: [usize; 2] = [ID_LENGTH, 32];
 
 /// Whether a name begins with an id, as those of Curator, kazoo and go-zookeeper do.
 fn begins_with_id(name: &str) -> bool {
-    let name = name.strip_prefix("_c_").unwrap_or(name);
-    let is_id = |length| {
-        let id = name.get(..length);
-        id.is_some_and(|id| id.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit()))
-    };
-    ID_LENGTHS.into_iter().any(is_id)
+    let name = name.strip_prefix("_c_").unwrap_or(name).as_bytes();
+    ID_LENGTHS.into_iter().any(|length| name.get(..length).is_some_and(is_id))
+}
+
+fn is_id(text: &[u8]) -> bool {
+    text.iter().all(|byte| *byte == b'-' || byte.is_ascii_hexdigit())
 }
 
 /// The separator between a lock's name and the sequence number where several locks share a path.

@@ -169,20 +169,18 @@ impl<'n> Memory<'n> {
                 *multi = self.fit_multi(multi, node);
             }
             OwnedAnyRequest::SetWatches(it) => {
-                for list in [&mut it.data_watches, &mut it.exist_watches, &mut it.child_watches] {
-                    *list = self.fit_list(list, node);
-                }
+                let lists = [&mut it.data_watches, &mut it.exist_watches, &mut it.child_watches];
+                self.fit_lists(lists, node);
             }
             OwnedAnyRequest::SetWatches2(it) => {
-                for list in [
+                let lists = [
                     &mut it.data_watches,
                     &mut it.exist_watches,
                     &mut it.child_watches,
                     &mut it.persistent_watches,
                     &mut it.persistent_recursive_watches,
-                ] {
-                    *list = self.fit_list(list, node);
-                }
+                ];
+                self.fit_lists(lists, node);
             }
             _ => {}
         }
@@ -234,16 +232,11 @@ impl<'n> Memory<'n> {
                 MultiOp::CreateContainer(it) => match free.next() {
                     Some(path) => {
                         made.push(path);
-                        let (path, acl, flags) = (Str::from(path), open(), CreateFlags::CONTAINER);
-                        MultiOp::CreateContainer(CreateRequest { path, acl, flags, ..it })
+                        MultiOp::CreateContainer(container(it, path))
                     }
                     None => MultiOp::Create(sequential(it, &numbered)),
                 },
-                MultiOp::CreateTtl(it) => {
-                    let (flags, ttl) = (CreateFlags::PERSISTENT_SEQUENTIAL_TTL, ttl(it.ttl));
-                    let (path, acl) = (Str::from(&numbered), open());
-                    MultiOp::CreateTtl(CreateTtlRequest { path, acl, flags, ttl, ..it })
-                }
+                MultiOp::CreateTtl(it) => MultiOp::CreateTtl(mortal(it, &numbered)),
                 MultiOp::Delete(_) => deleted.next().map_or(check, |path| {
                     MultiOp::Delete(DeleteRequest { path: Str::from(*path), version })
                 }),
@@ -259,11 +252,13 @@ impl<'n> Memory<'n> {
         fitted
     }
 
-    /// As many as were drawn, each of which is there.
-    fn fit_list(&self, list: &List<Text>, node: Index) -> List<Text> {
+    /// As many in each list as were drawn, each of which is there.
+    fn fit_lists<const N: usize>(&self, lists: [&mut List<Text>; N], node: Index) {
         let there: Vec<_> = self.there.keys().collect();
         let from = there.iter().cycle().skip(node.index(there.len()));
-        list.iter().zip(from).map(|(_, path)| Text::from(**path)).collect()
+        for list in lists {
+            *list = list.iter().zip(from.clone()).map(|(_, path)| Text::from(**path)).collect();
+        }
     }
 
     fn is_free(&self, path: &str) -> bool {
@@ -309,6 +304,16 @@ impl<'n> Memory<'n> {
 fn sequential<'a>(create: CreateRequest<'a>, path: &'a Text) -> CreateRequest<'a> {
     let (path, acl, flags) = (Str::from(path), open(), CreateFlags::PERSISTENT_SEQUENTIAL);
     CreateRequest { path, acl, flags, ..create }
+}
+
+fn container<'a>(create: CreateRequest<'a>, path: &'a str) -> CreateRequest<'a> {
+    let (path, acl, flags) = (Str::from(path), open(), CreateFlags::CONTAINER);
+    CreateRequest { path, acl, flags, ..create }
+}
+
+fn mortal<'a>(create: CreateTtlRequest<'a>, path: &'a Text) -> CreateTtlRequest<'a> {
+    let (path, acl, ttl) = (Str::from(path), open(), ttl(create.ttl));
+    CreateTtlRequest { path, acl, flags: CreateFlags::PERSISTENT_SEQUENTIAL_TTL, ttl, ..create }
 }
 
 /// A time to live that servers take, in milliseconds.

@@ -165,6 +165,14 @@ pub struct Incident {
 }
 
 impl Target {
+    /// Whether this client is meant, or everything of some or all members.
+    pub(super) fn concerns(self, client: u32) -> bool {
+        match self {
+            Self::All | Self::Member(_) => true,
+            Self::Client(only) | Self::Path(only, _) => only == client,
+        }
+    }
+
     /// Whether what is between this client and this member is meant.
     pub(super) fn is_about(self, client: u32, member: usize) -> bool {
         match self {

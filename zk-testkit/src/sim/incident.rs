@@ -71,9 +71,9 @@ impl State {
             Fault::HoleUp => self.on_paths(now, target, |path| change(&mut path.hole_up)),
             Fault::HoleDown => self.on_paths(now, target, |path| change(&mut path.hole_down)),
             Fault::Choppy => self.on_paths(now, target, |path| change(&mut path.choppy)),
-            Fault::Slow => self.slow_paths(now, target),
+            Fault::Slow => self.measure_paths(now, fault, target),
             Fault::Narrow => {
-                self.narrow_paths(now, target);
+                self.measure_paths(now, fault, target);
                 self.hit_target(fault, target, begins);
             }
             Fault::Isolate | Fault::Flap | Fault::Swizzle => {
@@ -82,7 +82,7 @@ impl State {
             }
             Fault::Unresolved => {
                 for client in self.clients(target) {
-                    let worst = self.worst(fault, |it| self.clients(it).contains(&client));
+                    let worst = self.worst(fault, |it| it.concerns(client));
                     self.unresolved[client as usize] =
                         worst.map(|amount| amount.max(1) * self.net.per_milli);
                 }
@@ -101,7 +101,7 @@ impl State {
             Fault::Stall => {
                 self.hit_target(fault, target, begins);
                 for client in self.clients(target) {
-                    let stalls = self.worst(fault, |it| self.clients(it).contains(&client));
+                    let stalls = self.worst(fault, |it| it.concerns(client));
                     self.stall(now, client, stalls.is_some());
                 }
             }
@@ -195,25 +195,19 @@ impl State {
         self.worst(fault, |it| it.is_member(member))
     }
 
-    fn slow_paths(&mut self, now: u64, target: Target) {
-        let slow = self.all_underway(Fault::Slow);
+    /// Makes paths as slow, or as narrow, as the worst of what is underway there.
+    fn measure_paths(&mut self, now: u64, fault: Fault, target: Target) {
+        let underway = self.underway.iter().filter(|it| it.fault == fault);
+        let underway: Vec<Incident> = underway.copied().collect();
         let per_milli = self.net.per_milli;
         self.on_paths_of(now, target, |client, member, path| {
-            let there = slow.iter().filter(|it| it.target.is_about(client, member));
-            path.slow = there.map(|it| it.amount * per_milli).max().unwrap_or_default();
+            let there = underway.iter().filter(|it| it.target.is_about(client, member));
+            let amounts = there.map(|it| it.amount);
+            match fault {
+                Fault::Slow => path.slow = amounts.max().unwrap_or_default() * per_milli,
+                _ => path.bytes_per_second = amounts.min().unwrap_or_default(),
+            }
         });
-    }
-
-    fn narrow_paths(&mut self, now: u64, target: Target) {
-        let narrow = self.all_underway(Fault::Narrow);
-        self.on_paths_of(now, target, |client, member, path| {
-            let there = narrow.iter().filter(|it| it.target.is_about(client, member));
-            path.bytes_per_second = there.map(|it| it.amount).min().unwrap_or_default();
-        });
-    }
-
-    fn all_underway(&self, fault: Fault) -> Vec<Incident> {
-        self.underway.iter().filter(|it| it.fault == fault).copied().collect()
     }
 
     fn stall(&mut self, now: u64, client: u32, begins: bool) {
@@ -248,23 +242,15 @@ impl State {
     }
 
     fn clients(&self, target: Target) -> Vec<u32> {
-        match target {
-            Target::Client(client) | Target::Path(client, _) => vec![client],
-            Target::All | Target::Member(_) => (0..self.sessions.len() as u32).collect(),
-        }
+        (0..self.sessions.len() as u32).filter(|client| target.concerns(*client)).collect()
     }
 
     fn links(&self, target: Target) -> Vec<LinkId> {
-        let client = match target {
-            Target::Client(client) | Target::Path(client, _) => Some(client),
-            Target::All | Target::Member(_) => None,
+        let is_hit = |link: &LinkId| {
+            let (client, member) = self.net.ends(*link);
+            target.is_about(client, member)
         };
-        let member = match target {
-            Target::Member(member) | Target::Path(_, member) => Some(member),
-            Target::All | Target::Client(_) => None,
-        };
-        let links = self.net.open_links(client);
-        links.filter(|&link| member.is_none_or(|member| self.net.ends(link).1 == member)).collect()
+        self.net.open_links(None).filter(is_hit).collect()
     }
 
     fn on_paths(&mut self, now: u64, target: Target, change: impl Fn(&mut Path)) {
