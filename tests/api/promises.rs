@@ -164,6 +164,25 @@ fn session_outlives_attempts_to_resume_it() {
     });
 }
 
+/// What the heir wishes for is another timeout than the one that the servers have granted.
+#[test]
+fn resumed_session_is_not_given_up_by_the_timeout_that_its_heir_wishes_for() {
+    play(Config::default(), async |network| {
+        let wish =
+            |seconds| network.options(ME, "", 7).session_timeout(Duration::from_secs(seconds));
+        let zk = wish(40).connect().await.unwrap();
+        zk.create("/mine", b"").mode(CreateMode::Ephemeral).await.unwrap();
+        let left = zk.detach().await.unwrap();
+        network.cut(ME);
+        let heir = wish(4).connect_deadline(None).resume(left).connect();
+        let (heir, ()) = tokio::join!(heir, async {
+            pass(Duration::from_secs(20)).await;
+            network.heal();
+        });
+        assert!(heir.unwrap().exists("/mine").await.unwrap().is_some());
+    });
+}
+
 #[test]
 fn node_is_taken_back_where_nothing_was_sent() {
     play(Config::default(), async |network| {

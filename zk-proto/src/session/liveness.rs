@@ -59,12 +59,11 @@ pub(crate) enum Source {
 }
 
 impl Liveness {
-    /// `since` is when a resumed session was last known to be alive; none for a new one.
-    pub(crate) const fn new(timeout: Duration, since: Option<Time>, lease: Lease) -> Self {
+    pub(crate) const fn new(timeout: Duration, lease: Lease) -> Self {
         Self {
             timeout,
             heard: Time::ZERO,
-            frame: since,
+            frame: None,
             moved: Time::ZERO,
             grown: None,
             drained: Time::ZERO,
@@ -239,7 +238,7 @@ impl Liveness {
     }
 
     /// When the session must have expired, whatever the servers may report later: a third beyond its timeout, for their
-    /// rounding. None before the first handshake. A frame that grows fast enough is a sign of life before it is
+    /// rounding. None before the first handshake: what the servers granted to a session that is resumed is not known. A frame that grows fast enough is a sign of life before it is
     /// complete.
     pub(crate) fn expiry(&self) -> Option<Time> {
         let third = self.timeout.checked_div(3).unwrap_or_default();
@@ -369,7 +368,7 @@ mod tests {
     }
 
     fn liveness(timeout: Duration, lease: Lease) -> Liveness {
-        Liveness::new(timeout, None, lease)
+        Liveness::new(timeout, lease)
     }
 
     fn at(seconds: u64) -> Time {

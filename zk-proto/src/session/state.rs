@@ -64,7 +64,6 @@ impl<R, W: Watcher> Session<R, W> {
     pub fn new(config: Config, seed: u64, now: Time) -> Self {
         let mut rng = Rng::new(seed);
         let (Beginning { servers, resume, auth }, config) = config.split();
-        let resumed_since = resume.is_some().then_some(now);
         let next_xid = resume.as_ref().map_or(Xid::FIRST, |resume| resume.next_xid);
         let mut session = Self {
             phase: Phase::Waiting,
@@ -75,7 +74,7 @@ impl<R, W: Watcher> Session<R, W> {
             registry: Registry::default(),
             server_watches: ServerWatches::default(),
             credentials: auth.into_iter().map(|auth| Credential::new(auth, None)).collect(),
-            liveness: Liveness::new(config.session_timeout, resumed_since, config.lease),
+            liveness: Liveness::new(config.session_timeout, config.lease),
             rotation: Rotation::new(servers, &mut rng),
             suspects: Suspects::default(),
             batch_len_max: config.request_len_max,
@@ -90,7 +89,6 @@ impl<R, W: Watcher> Session<R, W> {
             outputs: VecDeque::new(),
             config,
         };
-        session.watch_expiry();
         session.dial(now);
         session.check();
         session
