@@ -61,6 +61,9 @@ pub(super) fn options(ctx: &ClientContext, rng: &mut Rng, deadline: u64) -> Conn
     let room = room(ctx, rng);
     ctx.check().has_room(ctx.number, connector, room);
     options = options.requests_max(room.requests).request_bytes_max(room.bytes);
+    if let Some(events) = room.events {
+        options = options.watch_items_max(events);
+    }
     let mut limit = None;
     if ctx.options.draws_settings {
         (options, limit) = settings(options, rng);
@@ -72,9 +75,9 @@ pub(super) fn options(ctx: &ClientContext, rng: &mut Rng, deadline: u64) -> Conn
     options
 }
 
-/// How much a session may ask for at once, drawn for each.
+/// How much a session may ask for and hear at once, drawn for each.
 fn room(ctx: &ClientContext, rng: &mut Rng) -> Room {
-    let mut room = Room { requests: ROOM, bytes: ROOM };
+    let mut room = Room { requests: ROOM, bytes: ROOM, events: None };
     if ctx.options.draws_settings {
         if rng.one_in(5) {
             room.requests = rng.scaled(REQUESTS_MIN, 256) as usize;
@@ -82,6 +85,7 @@ fn room(ctx: &ClientContext, rng: &mut Rng) -> Room {
         if rng.one_in(5) {
             room.bytes = rng.scaled(BYTES_MIN, 100_000) as usize;
         }
+        room.events = rng.one_in(4).then(|| rng.scaled(1, 64) as usize);
     }
     room
 }
@@ -91,9 +95,6 @@ fn settings(mut options: ConnectOptions, rng: &mut Rng) -> (ConnectOptions, Opti
     let limit = rng.one_in(3).then(|| rng.scaled(20, 30_000));
     if let Some(limit) = limit {
         options = options.request_timeout(Duration::from_millis(limit));
-    }
-    if rng.one_in(4) {
-        options = options.watch_items_max(rng.scaled(1, 64) as usize);
     }
     if rng.one_in(5) {
         options = options.connect_timeout(Duration::from_millis(rng.scaled(200, 5_000)));

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use zk_client::{Session, SessionState, Zxid};
 
-use super::{Checker, ROUNDING};
+use super::{Checker, ROUNDING, doubt::Doubt};
 use crate::{
-    history::{What, digest, guid},
+    history::{Live, What, digest, guid},
     sim::{
         recipe::{QUEUES, Recipe, Site},
         workload::KEPT,
@@ -220,10 +220,15 @@ impl Checker {
         let stuck: Vec<_> = self.promises.waiting.values().filter(is_stuck).copied().collect();
         // The first in one queue of several may wait for another, as long as that moves.
         let queues = (0..QUEUES).map(|number| Site::new(Recipe::MultiLock, number));
-        let others_move = queues.filter(moved).count() > 0;
+        let others_move = queues.clone().filter(moved).count() > 0;
+        let several_are_damaged = queues.filter(|site| self.is_behind_damage(site)).count() > 0;
         for (site, client, since) in stuck {
             let path = site.path();
-            let first = self.history.children(&path).min_by_key(|(_, live)| live.czxid);
+            let is_of_several = site.recipe == Recipe::MultiLock;
+            if self.is_behind_damage(&site) || is_of_several && several_are_damaged {
+                continue;
+            }
+            let first = self.first_in(&path);
             let of = |session| {
                 let mut sessions = self.promises.sessions.iter();
                 sessions.find(|(_, its)| its.id() == session).map(|(client, _)| *client)
@@ -235,7 +240,7 @@ impl Checker {
                 };
                 self.promises.waiting.values().any(waits)
             });
-            if site.recipe == Recipe::MultiLock && others_move && waits_for_another {
+            if is_of_several && others_move && waits_for_another {
                 continue;
             }
             let text = format!(
@@ -243,6 +248,16 @@ impl Checker {
             );
             self.violated("L2", text);
         }
+    }
+
+    /// Whether the first one's connection goes on with a frame that is not one: its client does not hear what it is granted.
+    fn is_behind_damage(&self, site: &Site) -> bool {
+        let first = self.first_in(&site.path());
+        first.is_some_and(|(_, live)| self.why_doubtful(live.owner) == Some(Doubt::Damaged))
+    }
+
+    fn first_in(&self, queue: &str) -> Option<(&str, &Live)> {
+        self.history.children(queue).min_by_key(|(_, live)| live.czxid)
     }
 
     /// From now on the node that comes back is to have this data.

@@ -11,11 +11,19 @@ use crate::sim::workload::ERRANDS;
 /// Bytes of a request's header.
 const LEN_HEADER: usize = 8;
 
-/// How much a session may ask for at once.
+/// Reads at once with which several hundred nodes are read before others have changed some of them at once.
+const READS_MIN: usize = 16;
+
+/// Bytes of a read, about.
+const READ_LEN: usize = 100;
+
+/// How much a session may ask for at once, and hear.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     pub(crate) requests: usize,
     pub(crate) bytes: usize,
+    /// How many events each stream keeps, if that is little.
+    pub(crate) events: Option<usize>,
 }
 
 /// By clients, and by their connections.
@@ -32,6 +40,13 @@ struct Lane {
     client: u32,
     room: Room,
     open: BTreeMap<Xid, usize>,
+}
+
+impl Room {
+    /// Whether events that come at once can make a gap, and while all is read anew, a few nodes at a time, they come again.
+    pub(crate) const fn is_of_gaps(&self) -> bool {
+        self.events.is_some() && (self.requests < READS_MIN || self.bytes < READS_MIN * READ_LEN)
+    }
 }
 
 impl Checker {

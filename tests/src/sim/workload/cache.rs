@@ -202,6 +202,9 @@ impl Followed {
         let Worker { ctx, client, .. } = worker;
         let connection = || (client.session().epoch(), client.session().state(), ctx.stalled());
         let before = connection();
+        if ctx.check().room_of(ctx.number).is_some_and(|room| room.is_of_gaps()) {
+            return;
+        }
         // Two reads for each node, as many at once as the session may have, and half of them are others'.
         let nodes = ctx.check().history.begin_with(&self.root).count() as u64;
         let reads = 4 * nodes / REQUESTS_MIN * 2 * ctx.options.latency.1;

@@ -51,8 +51,10 @@ impl Errands {
         for (change, answer) in row.into_iter().zip(answers.into_iter().flatten()) {
             // What comes behind one that is missing may have had to make parents, when it was asked about.
             let is_told = matches!(answer, Ok(_) | Err(WriteError::Rejected(_)));
-            self.judge(&view, &change, answer).await?;
-            self.there.take_if(|_| !is_told);
+            let may_make_parents =
+                self.is_mortal() && matches!(change, Change::Create { above: Some(_), .. });
+            let is_certain = self.judge(&view, &change, answer)?;
+            self.there.take_if(|_| !is_told || !is_certain && may_make_parents);
         }
         Ok(())
     }

@@ -89,22 +89,23 @@ impl Errands {
         let path = view.path(change.path());
         let Some(request) = Sent::of(&client, &path, &change) else { return Ok(()) };
         let answer = request.answered().await;
-        self.judge(&view, &change, answer).await
+        let is_certain = self.judge(&view, &change, answer)?;
+        self.parents_may_stay(&view, &change, is_certain).await
     }
 
-    /// A change was answered so, and all that were submitted before have been judged.
-    pub(super) async fn judge(
+    /// A change was answered so, and all that were submitted before have been judged. Returns whether it was made, and
+    /// nothing else.
+    pub(super) fn judge(
         &mut self,
         view: &View,
         change: &Change,
         answer: Result<Done, WriteError>,
-    ) -> Result<(), Over> {
-        let Some((next, said)) = self.after(change) else { return Ok(()) };
+    ) -> Result<bool, Over> {
+        let Some((next, said)) = self.after(change) else { return Ok(false) };
         let is_mortal = self.is_mortal();
         let expected = said.as_ref().map(drop).map_err(|rejection| *rejection);
         let done = self.settle(format!("{change:?}"), &expected, Some(next), answer)?;
         let is_certain = done.is_some() && !is_mortal;
-        self.parents_may_stay(view, change, is_certain).await?;
         match (done, change) {
             (Some(Done::Set(stat)), Change::Set { path, .. }) => self.stat("a write", path, &stat),
             // Numbers begin anew below a parent that has vanished and was made again.
@@ -116,7 +117,7 @@ impl Errands {
             }
             _ => {}
         }
-        Ok(())
+        Ok(is_certain)
     }
 
     /// A create that failed has not made the node, but may have made parents; one that did not, again.
