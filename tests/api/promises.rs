@@ -164,22 +164,29 @@ fn session_outlives_attempts_to_resume_it() {
     });
 }
 
-/// What the heir wishes for is another timeout than the one that the servers have granted.
 #[test]
-fn resumed_session_is_not_given_up_by_the_timeout_that_its_heir_wishes_for() {
+fn resumed_session_lasts_as_granted_and_not_as_its_heir_wishes() {
     play(Config::default(), async |network| {
         let wish =
             |seconds| network.options(ME, "", 7).session_timeout(Duration::from_secs(seconds));
         let zk = wish(40).connect().await.unwrap();
         zk.create("/mine", b"").mode(CreateMode::Ephemeral).await.unwrap();
         let left = zk.detach().await.unwrap();
+        let inherit = || wish(4).connect_deadline(None).resume(left.clone()).connect();
         network.cut(ME);
-        let heir = wish(4).connect_deadline(None).resume(left).connect();
-        let (heir, ()) = tokio::join!(heir, async {
+        let (heir, ()) = tokio::join!(inherit(), async {
             pass(Duration::from_secs(20)).await;
             network.heal();
         });
-        assert!(heir.unwrap().exists("/mine").await.unwrap().is_some());
+        let heir = heir.unwrap();
+        assert!(heir.exists("/mine").await.unwrap().is_some());
+        assert_eq!(heir.detach().await.unwrap().timeout, Duration::from_secs(4));
+        // Without any server it ends by the clock, a third beyond what was granted to it.
+        network.cut(ME);
+        let began = Instant::now();
+        let ended = inherit().await.unwrap_err();
+        assert!(matches!(ended, ConnectError::SessionEnded(SessionEnd::Expired)), "{ended:?}");
+        assert!(began.elapsed().abs_diff(Duration::from_secs(54)) < Duration::from_secs(2));
     });
 }
 

@@ -216,6 +216,7 @@ impl World {
                 password: Secret(Bytes::from_static(b"sixteen letters.")),
                 last_zxid: Zxid(args.number("zxid")?.unwrap_or_default()),
                 next_xid: Xid(int(args.number("xid")?.unwrap_or(1))?),
+                timeout: args.duration("granted")?.unwrap_or(config.session_timeout),
             });
         }
         let seed = args.number("seed")?.unwrap_or(1).unsigned_abs();

@@ -134,6 +134,7 @@ pub(crate) async fn end_session(setup: &Setup, proxy: &Proxy) {
         password: Secret(greeting.passwd.0.unwrap()),
         last_zxid: Zxid(0),
         next_xid: Xid::FIRST,
+        timeout: SESSION_TIMEOUT,
     };
     let usurper = setup.options().resume(credentials).connect().await.unwrap();
     closed(&usurper).await;

@@ -35,6 +35,7 @@ pub(crate) fn config(input: &mut Input<'_>) -> (Config, u64) {
         password: Secret(Bytes::from_static(&[7; 16])),
         last_zxid: Zxid(input.byte().into()),
         next_xid: Xid(input.number()),
+        timeout: config.session_timeout,
     });
     (config, seed.into())
 }

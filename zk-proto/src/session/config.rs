@@ -175,6 +175,8 @@ pub struct Credentials {
     /// The xid of the next request. Must not repeat within a session: servers match commits to requests by session and
     /// xid, and have answered a repeated one with the result of the earlier request.
     pub next_xid: Xid,
+    /// The granted timeout: how long servers keep the session without hearing from it.
+    pub timeout: Duration,
 }
 
 /// An identity to be proved on every connection.

@@ -121,10 +121,8 @@ impl<R, W: Watcher> InFlight<R, W> {
         let sent = self.sent.get_mut(index).filter(|sent| sent.slot.place() == place)?;
         match &mut sent.slot {
             PendingRequest::User { request, .. } => {
-                if request.patience == Patience::Throttling {
-                    // No task waits for a second answer.
-                    request.patience = Patience::Connections;
-                }
+                // No task waits for a second answer, nor for the next connection.
+                request.patience = Patience::FailFast;
                 Some(Withdrawn::Sent(&mut request.token))
             }
             PendingRequest::Own { .. } | PendingRequest::Close { .. } => None,

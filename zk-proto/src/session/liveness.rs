@@ -237,14 +237,16 @@ impl Liveness {
         ping.map_or(heard, |ping| ping.min(heard))
     }
 
-    /// When the session must have expired, whatever the servers may report later: a third beyond its timeout, for their
-    /// rounding. None before the first handshake: what the servers granted to a session that is resumed is not known. A frame that grows fast enough is a sign of life before it is
-    /// complete.
+    /// When a session must have expired that was alive at `since`, whatever the servers may report later: a third beyond
+    /// its timeout, for their rounding.
+    pub(crate) fn expires(since: Time, timeout: Duration) -> Time {
+        since.after(timeout.saturating_add(timeout.checked_div(3).unwrap_or_default()))
+    }
+
+    /// When this session must have expired. None before the first handshake. A frame that grows fast enough is a sign of
+    /// life before it is complete.
     pub(crate) fn expiry(&self) -> Option<Time> {
-        let third = self.timeout.checked_div(3).unwrap_or_default();
-        self.frame.map(|frame| {
-            frame.max(self.grown.unwrap_or(frame)).after(self.timeout.saturating_add(third))
-        })
+        self.frame.map(|frame| Self::expires(frame.max(self.grown.unwrap_or(frame)), self.timeout))
     }
 
     /// Until when the servers must keep the session. None if they have not confirmed it.

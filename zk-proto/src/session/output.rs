@@ -109,7 +109,7 @@ pub enum Withdrawn<'a, R> {
         /// Whether it was sent over an earlier connection, so that it may have been carried out.
         was_sent: bool,
     },
-    /// It was sent, and keeps its place until the answer arrives and with it the token.
+    /// It was sent, and keeps its place until the answer arrives, or the connection is lost, and with it the token.
     Sent(&'a mut R),
 }
 

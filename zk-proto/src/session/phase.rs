@@ -109,6 +109,8 @@ impl Drop for Password {
 pub(crate) struct Identity {
     id: SessionId,
     password: Password,
+    /// As granted by the servers, for which they keep it.
+    timeout: Duration,
     /// Newest transaction that a reply has shown; servers that are behind it refuse the session themselves.
     last_zxid: Zxid,
     /// `last_zxid` at the last moment in which all watches were armed, while they are not.
@@ -125,19 +127,24 @@ impl Identity {
     pub(crate) fn new(resume: Option<Credentials>) -> Self {
         let is_global = resume.is_some();
         let shown = resume.unwrap_or_else(Self::nobody);
-        let (id, last_zxid) = (shown.id, shown.last_zxid);
+        let (id, last_zxid, timeout) = (shown.id, shown.last_zxid, shown.timeout);
         let password = Password::copy_of(&shown.password.0);
-        Self { id, password, last_zxid, watch_zxid: None, is_global }
+        Self { id, password, timeout, last_zxid, watch_zxid: None, is_global }
     }
 
     const fn nobody() -> Credentials {
         let password = Secret(Bytes::from_static(&[0; PASSWORD_LEN]));
-        Credentials { id: SessionId(0), password, last_zxid: Zxid(0), next_xid: Xid::FIRST }
+        let (last_zxid, next_xid, timeout) = (Zxid(0), Xid::FIRST, Duration::ZERO);
+        Credentials { id: SessionId(0), password, last_zxid, next_xid, timeout }
     }
 
     /// Whether there is a session that could expire.
     pub(crate) const fn is_established(&self) -> bool {
         self.id.0 != 0
+    }
+
+    pub(crate) const fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// Whether there is a session that more than one server knows.
@@ -152,14 +159,15 @@ impl Identity {
 
     /// The credentials to resume the session elsewhere; `None` as long as other servers do not know it.
     pub(crate) fn credentials(&self, next_xid: Xid) -> Option<Credentials> {
-        let (id, password) = (self.id, Secret(self.password.0.clone()));
-        let all = Credentials { id, password, last_zxid: self.last_zxid, next_xid };
+        let Self { id, last_zxid, timeout, .. } = *self;
+        let password = Secret(self.password.0.clone());
+        let all = Credentials { id, password, last_zxid, next_xid, timeout };
         self.is_global().then_some(all)
     }
 
     /// Records the session that a server serves.
     pub(crate) fn adopt(&mut self, negotiated: Negotiated, password: Option<Password>) {
-        self.id = negotiated.id;
+        (self.id, self.timeout) = (negotiated.id, negotiated.timeout);
         self.password = password.unwrap_or_default();
         self.is_global |= !negotiated.read_only;
     }

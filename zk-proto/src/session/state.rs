@@ -18,7 +18,7 @@ use super::{
     phase::{Identity, Phase},
     reconnect::Rotation,
     suspects::Suspects,
-    timer::Timers,
+    timer::{Timer, Timers},
     watch::{Registry, ServerWatches, Watcher},
 };
 use crate::{data::Xid, op::OpCode, rng::Rng, time::Time};
@@ -89,6 +89,10 @@ impl<R, W: Watcher> Session<R, W> {
             outputs: VecDeque::new(),
             config,
         };
+        if session.identity.is_established() {
+            // It was left now at the latest.
+            session.timers.set(Timer::Expiry, Liveness::expires(now, session.identity.timeout()));
+        }
         session.dial(now);
         session.check();
         session
