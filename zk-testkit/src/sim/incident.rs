@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{
     Fault, Incident, Target,
-    cluster::State,
     net::{LinkId, Path},
+    state::State,
     trace::Actor,
 };
 use crate::server::Member;

@@ -10,8 +10,10 @@ mod faults;
 mod forge;
 mod frames;
 mod incident;
+mod links;
 mod net;
 mod observer;
+mod state;
 mod stream;
 mod tasks;
 mod trace;
@@ -19,10 +21,11 @@ mod trace;
 pub use crate::rng::Rng;
 
 pub use self::{
-    cluster::{Cluster, Pump, Setup, State},
+    cluster::{Cluster, Pump},
     faults::{Fault, Fired, Incident, Schedule, Stage, Target},
     net::{Arrival, ConnectorId, LinkId, Net, Path, Way},
     observer::{Observer, Seen},
+    state::{Setup, State},
     stream::{SimConnect, SimStream, servers, sim_clock},
     tasks::{Process, Tasks},
     trace::{Actor, Event, Trace},
