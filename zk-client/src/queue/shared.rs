@@ -1,0 +1,60 @@
+//! What both ends of a queue have, and wake each other by.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::Waker,
+};
+
+use super::permits::{NeedsPermit, Permits};
+
+#[derive(Debug)]
+pub(super) struct Shared<C>(Mutex<State<C>>);
+
+/// Nothing that is dropped while it is locked sends commands: neither commands nor wakers do.
+#[derive(Debug)]
+pub(super) struct State<C> {
+    pub(super) commands: VecDeque<C>,
+    /// The waker of a waiting driver.
+    pub(super) waker: Option<Waker>,
+    /// Whether all senders have been dropped.
+    pub(super) abandoned: bool,
+    /// Whether the driver accepts no more.
+    pub(super) closed: bool,
+    pub(super) permits: Permits<C>,
+}
+
+impl<C> Shared<C> {
+    pub(super) fn new(requests_max: usize, bytes_max: usize) -> Self {
+        Self(Mutex::new(State {
+            commands: VecDeque::new(),
+            waker: None,
+            abandoned: false,
+            closed: false,
+            permits: Permits::new(requests_max, bytes_max),
+        }))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State<C>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sends a command, and wakes a waiting driver.
+pub(super) fn push<C>(mut state: MutexGuard<'_, State<C>>, command: C) {
+    state.commands.push_back(command);
+    let waker = state.waker.take();
+    drop(state);
+    waker.into_iter().for_each(Waker::wake);
+}
+
+/// Sends every waiting command for which there is a permit, and wakes a waiting driver.
+pub(super) fn serve<C: NeedsPermit>(mut state: MutexGuard<'_, State<C>>) {
+    let before = state.commands.len();
+    while let Some(command) = state.permits.serve() {
+        state.commands.push_back(command);
+    }
+    let waker = if state.commands.len() > before { state.waker.take() } else { None };
+    drop(state);
+    waker.into_iter().for_each(Waker::wake);
+}
