@@ -2,9 +2,11 @@
 
 use std::{
     future::poll_fn,
+    panic::{self, AssertUnwindSafe},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc,
     },
     task::Poll,
     thread,
@@ -65,6 +67,25 @@ async fn future_may_wake_its_own_thread(setup: Setup) {
         }));
     });
     within(blocked).await.unwrap();
+}
+
+/// Nothing could come while that waits.
+#[test_with(on_each_release)]
+async fn session_does_not_wait_for_itself(setup: Setup) {
+    let path = setup.existing("itself").await;
+    let (servers, of) = (setup.servers(), path.clone());
+    let asked = in_thread(move || {
+        let (session, (told, hears)) = (connect(&servers), mpsc::channel());
+        let (client, itself) = (session.client().clone(), session.clone());
+        client.spawn(async move {
+            let waits =
+                panic::catch_unwind(AssertUnwindSafe(|| itself.lock(&of).acquire().is_ok()));
+            told.send(waits.map_err(drop)).unwrap();
+        });
+        hears.recv_timeout(Duration::from_secs(60))
+    });
+    assert_eq!(within(asked).await.unwrap(), Ok(Err(())));
+    emptied(&setup.outsider, &path).await;
 }
 
 #[test_with(on_each_release)]
@@ -293,7 +314,7 @@ async fn session_lasts_as_long_as_its_last_guard() {
 async fn durable_lock_is_carried_on_by_another_thread() {
     let server = TestServer::start().await.unwrap();
     let servers = server.connect_string();
-    let (expire, expired) = std::sync::mpsc::channel();
+    let (expire, expired) = mpsc::channel();
     let held = in_thread(move || {
         let (session, next) = (connect(&servers), connect(&servers));
         let lock = DurableLock::new(session.client(), "/d", "us").lease(Duration::from_secs(6));
@@ -329,7 +350,7 @@ async fn lost_lead_does_not_end_the_wait_for_it() {
         let latch = session.adopt(Election::new(session.client(), "/e")).latch(b"");
         assert!(latch.leads_within(Duration::from_secs(60)));
         // The session's thread stands still until the lead is lost by the clock, and for a moment more.
-        let (go_on, told) = std::sync::mpsc::channel();
+        let (go_on, told) = mpsc::channel();
         session.client().spawn(async move {
             let () = told.recv().unwrap();
             let _ = told.recv_timeout(Duration::from_millis(100));

@@ -261,6 +261,26 @@ async fn each_lock_belongs_to_its_own_client(setup: Setup) {
     assert_eq!(within(all.acquire()).await.map(drop), Err(error));
 }
 
+/// The servers' names of their paths say which comes first, and whether it is another lock at all.
+#[test_with(on_each_release)]
+async fn locks_below_several_roots_are_taken_in_one_order(setup: Setup) {
+    let (one, root) = (setup.client().await, setup.existing("root").await);
+    let below = one.chrooted(&root).unwrap();
+    assert!(below.shares_session(&one) && !below.is_same_view(&one));
+    assert!(!one.shares_session(&setup.outsider));
+    let [first, second] = ["zz", "zzz"].map(|name| format!("{root}/{name}"));
+    let twice = MultiLock::of([Lock::new(&below, "/zz"), Lock::new(&one, &first)]);
+    within(within(twice.acquire()).await.unwrap().release()).await.unwrap();
+    let held = within(Lock::new(&setup.outsider, &first).acquire()).await.unwrap();
+    let both = MultiLock::of([Lock::new(&one, &second), Lock::new(&below, "/zz")]);
+    let asking = tokio::spawn(async move { both.acquire().await });
+    joined(&setup.outsider, &first, 2).await;
+    assert_eq!(setup.outsider.exists(&second).await.unwrap(), None);
+    within(held.release()).await.unwrap();
+    let guards = within(asking).await.unwrap().unwrap();
+    assert_eq!(guards.len(), 2);
+}
+
 /// One transaction for all of them, and in it each node as its own lock has it.
 #[test_with(on_each_release)]
 async fn each_lock_keeps_its_own_settings(setup: Setup) {

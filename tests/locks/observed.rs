@@ -1,20 +1,26 @@
 //! What is reported of locks, and to whom.
 
 use std::{
+    future::Future,
+    pin::{Pin, pin},
     sync::{Arc, Mutex},
+    task::{Context, Waker},
     time::{Duration, Instant},
 };
 
 use zk_client::{Id, Session, SessionId};
 use zk_locks::{
     AclList, AcquireError, Barrier, CohortLock, DoubleBarrier, Grant, Group, Lock, LockObserver,
-    Lost, Metrics, Perms, Rejection, RwLock, SimpleLock,
+    Lost, Metrics, Perms, Rejection, RwLock, Semaphore, SimpleLock,
 };
-use zk_tests::test_with;
+use zk_tests::{
+    network::{Network, pass},
+    test_with,
+};
 
 use crate::locks::{
     cohorts::waiting,
-    support::{Setup, closed, emptied, on_each_release, within},
+    support::{Setup, client_on, closed, emptied, in_virtual_time, on_each_release, within},
 };
 
 #[test_with(on_each_release)]
@@ -372,4 +378,58 @@ async fn attempts_of_a_cohort_are_at_its_path(setup: Setup) {
     let section = within(lock.try_acquire()).await.unwrap().expect("it is free");
     within(section.release()).await.unwrap();
     assert_eq!(*places.0.lock().unwrap(), [&*path; 4]);
+}
+
+/// Polls that an attempt on a free lock needs at most.
+const POLLS: usize = 8;
+
+/// A task that stands still in the middle of an attempt, and goes on when the lease is over.
+#[test_with(in_virtual_time)]
+async fn attempt_that_outlives_its_lease_is_granted_or_given_up(network: Network) {
+    let moment = Duration::from_millis(100);
+    let mut late = 0;
+    for polls in 1..POLLS {
+        for recipe in 0..3 {
+            let zk = client_on(&network, "a").await;
+            let attempts = Arc::new(Attempts::default());
+            let path = format!("/{recipe}-{polls}");
+            let observer = attempts.clone();
+            let attempt: Pin<Box<dyn Future<Output = bool>>> = match recipe {
+                0 => {
+                    let lock = Lock::builder(&zk, &path).observer(observer).build();
+                    Box::pin(async move { lock.acquire().await.is_ok() })
+                }
+                1 => {
+                    let lock = RwLock::builder(&zk, &path).observer(observer).build();
+                    Box::pin(async move { lock.write().await.is_ok() })
+                }
+                _ => {
+                    let permits = Semaphore::builder(&zk, &path).observer(observer).build();
+                    Box::pin(async move { permits.acquire().await.is_ok() })
+                }
+            };
+            let mut attempt = pin!(attempt);
+            let mut is_over = false;
+            for _ in 0..polls {
+                is_over = attempt.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+                if is_over {
+                    break;
+                }
+                pass(moment).await;
+            }
+            network.cut("a");
+            while !zk.session().lease_left().is_zero() {
+                pass(moment).await;
+            }
+            if !is_over {
+                late += 1;
+                assert!(!within(attempt).await, "recipe {recipe} after {polls} polls");
+            }
+            network.heal();
+            let [joined, left, granted, given_up] = *attempts.0.lock().unwrap();
+            let ends = (left, granted + given_up);
+            assert_eq!((joined, joined), ends, "recipe {recipe} after {polls} polls");
+        }
+    }
+    assert!(late > 0);
 }

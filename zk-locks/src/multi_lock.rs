@@ -71,8 +71,8 @@ impl MultiLock {
     /// Combines locks with settings of their own.
     ///
     /// Locks of different clients (clones count as one) cannot be taken in one transaction: they are taken one after
-    /// the other. Locks with one path and different clients are taken in the order given here: use the same order
-    /// everywhere, and the same paths.
+    /// the other, in the order of their paths as servers name them. Locks with one path and different sessions are taken in
+    /// the order given here: use the same order everywhere, and the same paths. Those of one session count once.
     #[must_use]
     pub fn of(locks: impl IntoIterator<Item = Lock>) -> Self {
         let mut wait_queues: Vec<Arc<WaitQueue>> = Vec::new();
@@ -80,7 +80,7 @@ impl MultiLock {
             let wait_queue = lock.into_wait_queue();
             let is_same = |other: &WaitQueue| {
                 other.location() == wait_queue.location()
-                    && other.client.is_same_view(&wait_queue.client)
+                    && other.client.shares_session(&wait_queue.client)
             };
             if !wait_queues.iter().any(|other| is_same(other)) {
                 wait_queues.push(wait_queue);

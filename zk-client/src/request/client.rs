@@ -1,6 +1,7 @@
 //! The client as requests use it: its session and options.
 
 use std::{
+    borrow::Cow,
     ops::Deref,
     sync::{Arc, PoisonError},
     time::Duration,
@@ -147,11 +148,24 @@ impl Client {
         Ok(client)
     }
 
+    /// The path as servers name it: below the client's chroot. Does not check it.
+    ///
+    /// To compare paths of clients with different chroots.
+    #[must_use]
+    pub fn absolute<'a>(&self, path: &'a str) -> Cow<'a, str> {
+        self.handle.chroot.absolute(path)
+    }
+
     /// Whether this and the other client share a session and a chroot.
     #[must_use]
     pub fn is_same_view(&self, other: &Self) -> bool {
-        let (handle, other) = (&self.handle, &other.handle);
-        Arc::ptr_eq(&handle.shared, &other.shared) && handle.chroot == other.chroot
+        self.shares_session(other) && self.handle.chroot == other.handle.chroot
+    }
+
+    /// Whether this and the other client share a session.
+    #[must_use]
+    pub fn shares_session(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.handle.shared, &other.handle.shared)
     }
 
     /// A new unique id: a random (version 4) UUID in its canonical form. For names and contents that distinguish the

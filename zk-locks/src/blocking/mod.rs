@@ -18,7 +18,8 @@
 //! ```
 //!
 //! Waiting calls block the thread, wherever they are made. In asynchronous code that stalls everything else on the
-//! thread, though it never causes a panic or a deadlock with the session. Guards can be dropped anywhere.
+//! thread, and nothing else: only on the session's own thread, where tasks of its [client](zk_client::Client::spawn) run,
+//! they panic, since they would wait for themselves. Guards can be dropped anywhere.
 
 use std::{
     fmt, io,
@@ -26,7 +27,7 @@ use std::{
     pin::pin,
     sync::{Arc, mpsc},
     task::{Context, Poll, Wake, Waker},
-    thread::{self, Thread},
+    thread::{self, Thread, ThreadId},
     time::Duration,
 };
 
@@ -67,6 +68,7 @@ pub struct BlockingSession {
 /// The thread that drives a session. It ends when this and all clients are dropped.
 struct Driver {
     runtime: Handle,
+    thread: ThreadId,
     /// Dropping it has the thread end with the session.
     _stop: oneshot::Sender<()>,
 }
@@ -114,10 +116,11 @@ impl BlockingSession {
                 let _ = timeout(FAREWELL, session.ended()).await;
             });
         };
-        thread::Builder::new().name("zk-session".to_owned()).spawn(drive)?;
+        let driving = thread::Builder::new().name("zk-session".to_owned()).spawn(drive)?;
+        let thread = driving.thread().id();
         let gone = |_| io::Error::other("it has ended");
         let (client, runtime) = start.recv().map_err(gone)??;
-        Ok(Self { client, driver: Arc::new(Driver { runtime, _stop: stop }) })
+        Ok(Self { client, driver: Arc::new(Driver { runtime, thread, _stop: stop }) })
     }
 
     /// The client, for operations without a blocking form: pass their futures to [`run`](BlockingSession::run).
@@ -127,6 +130,9 @@ impl BlockingSession {
     }
 
     /// Waits for any future of the client or of its recipes.
+    ///
+    /// # Panics
+    /// If it would have to wait on the session's own thread, on which nothing could come then.
     pub fn run<F: Future>(&self, future: F) -> F::Output {
         // For timers, which the session's thread drives.
         let _entered = self.driver.runtime.enter();
@@ -137,6 +143,10 @@ impl BlockingSession {
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                 return output;
             }
+            assert!(
+                thread::current().id() != self.driver.thread,
+                "a blocking call on the session's own thread waits for itself"
+            );
             // Returns at once if it was woken meanwhile.
             thread::park();
         }

@@ -137,7 +137,7 @@ impl DurableGuard {
     }
 
     /// Continues with another client, if the session has ended or is about to be left, and renews the lock with it at
-    /// once.
+    /// once. The client has to have the same chroot: the lock is renewed and released on the same path of it.
     pub fn carry_on(&mut self, client: &Client) {
         self.client = client.patient();
         self.keep(Begins::Late);

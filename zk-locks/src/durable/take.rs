@@ -229,7 +229,7 @@ impl Take {
         match self.made(&path, &id, &data).await? {
             Made::Yes(zxid) => {
                 let lock = self.lock;
-                let waited = self.position.map(|position| position.granted().3);
+                let waited = self.position.map(|position| position.granted().3.end());
                 let terms = Terms { path, data, lease: record.lease, sent };
                 let token = FencingToken::new(zxid);
                 let guard = DurableGuard::new(&lock, live, token, terms, waited);

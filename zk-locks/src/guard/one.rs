@@ -85,9 +85,9 @@ impl Guard {
         position: Position,
     ) -> Result<(Self, Waited), Lost> {
         let release_record = wait_queue.release_record(&position);
-        let (node, own_watch, revoked, waited) = position.granted();
+        let (node, own_watch, revoked, mut wait) = position.granted();
         let guard = Self::of_node(wait_queue, node, (own_watch, revoked))?;
-        Ok((Self { release_record, ..guard }, waited))
+        Ok((Self { release_record, ..guard }, wait.end()))
     }
 
     /// A guard for the node of a grant that is yet to be [reported](Guard::granted), with what was learned of the node;
@@ -280,7 +280,8 @@ impl Guard {
     /// itself, which need no token then.
     ///
     /// If the lock is not held any more the transaction fails at its operation 0 with
-    /// [`NoNode`](zk_client::Rejection::NoNode); added operations count from 1.
+    /// [`NoNode`](zk_client::Rejection::NoNode); added operations count from 1. That is for the servers to say: a lock that
+    /// only this guard counts as lost, since its lease ran out, is nobody else's as long as its node is there.
     ///
     /// Not for locks whose nodes have names [without an id](crate::Names::without_id), held or lost: nothing is sent, and
     /// the error is [`NotApplied`](WriteError::NotApplied), with [`InvalidPath`](zk_client::Cause::InvalidPath). Servers

@@ -106,12 +106,14 @@ impl Semaphore {
         let mut nodes = create.submit();
         let failed = match (&mut nodes).await {
             Ok(Ok(nodes)) => {
-                let (waited, revoked) = rest.traded();
-                let guards = nodes.into_iter().map(|node| {
-                    let guard = Guard::of_node(&self.leases, node, (None, revoked))?;
-                    Ok(guard.granted(&self.leases, waited))
-                });
-                return Ok(Outcome::Granted(guards.collect::<Result<_, Lost>>()?));
+                let revoked = rest.is_revoked();
+                let guards = nodes
+                    .into_iter()
+                    .map(|node| Guard::of_node(&self.leases, node, (None, revoked)))
+                    .collect::<Result<Vec<_>, Lost>>()?;
+                let waited = rest.traded();
+                let guards = guards.into_iter().map(|guard| guard.granted(&self.leases, waited));
+                return Ok(Outcome::Granted(guards.collect()));
             }
             Ok(Err(failed)) => failed,
             Err(error) => return Err(self.leases.refused(error)),

@@ -18,7 +18,7 @@
 //! | `rotate` | recreating a path before its numbers end |
 //! | `wait` | listing and watching until no contender is ahead |
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use zk_client::{
     AclList, CallOptions, Client, Create, Rejection, WriteError,
@@ -191,9 +191,9 @@ impl WaitQueue {
         }
     }
 
-    /// Identifies the queue: its path, and its name if several share the path.
-    pub(crate) fn location(&self) -> (&str, Option<&str>) {
-        (&self.path, self.settings.filter.named.as_deref())
+    /// Identifies the queue: its path, as the servers name it, and its name if several share the path.
+    pub(crate) fn location(&self) -> (Cow<'_, str>, Option<&str>) {
+        (self.client.absolute(&self.path), self.settings.filter.named.as_deref())
     }
 
     /// The queue as seen from outside.

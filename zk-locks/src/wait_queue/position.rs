@@ -58,7 +58,7 @@ pub(crate) struct Position {
 
 /// A wait so far: reports that it was given up, unless it is ended before this is dropped.
 #[derive(Debug)]
-pub(super) struct WaitSpan {
+pub(crate) struct WaitSpan {
     pub(super) since: Instant,
     /// How many contenders were ahead at first.
     pub(super) ahead: Option<usize>,
@@ -100,9 +100,14 @@ impl DetachedPosition {
         }
     }
 
-    /// Ends the wait: the node was traded for a grant. Whether a client had asked for that back, too.
-    pub(crate) fn traded(mut self) -> (Waited, bool) {
-        (self.span.end(), self.revoked)
+    /// Whether a client had asked for the lock back.
+    pub(crate) const fn is_revoked(&self) -> bool {
+        self.revoked
+    }
+
+    /// Ends the wait: the node was traded for a grant.
+    pub(crate) fn traded(mut self) -> Waited {
+        self.span.end()
     }
 }
 
@@ -120,7 +125,7 @@ impl WaitSpan {
         Self { since: Instant::now(), ahead: None, observers, path: Some(path.to_owned()) }
     }
 
-    fn end(&mut self) -> Waited {
+    pub(crate) fn end(&mut self) -> Waited {
         if let Some(path) = self.path.take() {
             self.observers.tell(|observer| observer.left(&path));
         }
@@ -222,10 +227,9 @@ impl Position {
         })
     }
 
-    /// Splits this into the node, its watch and its revocation, and the report of the wait.
-    pub(crate) fn granted(mut self) -> (OwnedNode, Option<Watch>, bool, Waited) {
-        let waited = self.span.end();
-        (self.node, self.own_watch, self.revoked, waited)
+    /// Splits this into the node, its watch and its revocation, and the wait, which is given up unless it is ended.
+    pub(crate) fn granted(self) -> (OwnedNode, Option<Watch>, bool, WaitSpan) {
+        (self.node, self.own_watch, self.revoked, self.span)
     }
 
     /// Lends the node for a trade, with the rest of the place in case the trade fails.

@@ -50,7 +50,7 @@ pub(super) struct Renewal {
     until: Option<Instant>,
 }
 
-/// Since when attempts of a session wait for each path to become empty.
+/// Since when attempts of a session wait for each (absolute) path to become empty.
 #[derive(Debug, Default)]
 struct Renewals(Mutex<HashMap<String, Instant>>);
 
@@ -129,7 +129,7 @@ impl WaitQueue {
         if !is_usable(own) {
             return Some(Instant::now() + PATIENCE);
         }
-        self.client.extension::<Renewals>().until(&self.path)
+        self.client.extension::<Renewals>().until(&self.client.absolute(&self.path))
     }
 
     /// Leaves the queue, waits until all others have, and deletes the path, if that happens in time.
@@ -194,7 +194,7 @@ impl WaitQueue {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.client.extension::<Renewals>().begun().remove(&self.path);
+        self.client.extension::<Renewals>().begun().remove(&*self.client.absolute(&self.path));
         Ok(())
     }
 }
