@@ -12,7 +12,7 @@ use super::{
 };
 use crate::server::{Config, Conn, Ensemble, Output};
 
-/// Everything of a [`Cluster`].
+/// Everything of a [`Cluster`](super::Cluster).
 pub struct State {
     pub(super) clock: Clock,
     /// The network.
