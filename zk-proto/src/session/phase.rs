@@ -167,7 +167,8 @@ impl Identity {
 
     /// Records the session that a server serves.
     pub(crate) fn adopt(&mut self, negotiated: Negotiated, password: Option<Password>) {
-        (self.id, self.timeout) = (negotiated.id, negotiated.timeout);
+        self.timeout = negotiated.timeout;
+        self.id = negotiated.id;
         self.password = password.unwrap_or_default();
         self.is_global |= !negotiated.read_only;
     }
