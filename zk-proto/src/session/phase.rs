@@ -109,8 +109,8 @@ impl Drop for Password {
 pub(crate) struct Identity {
     id: SessionId,
     password: Password,
-    /// As granted by the servers, for which they keep it.
-    timeout: Duration,
+    /// How many milliseconds the servers keep it, as they have granted; they count no finer.
+    timeout: u32,
     /// Newest transaction that a reply has shown; servers that are behind it refuse the session themselves.
     last_zxid: Zxid,
     /// `last_zxid` at the last moment in which all watches were armed, while they are not.
@@ -127,7 +127,7 @@ impl Identity {
     pub(crate) fn new(resume: Option<Credentials>) -> Self {
         let is_global = resume.is_some();
         let shown = resume.unwrap_or_else(Self::nobody);
-        let (id, last_zxid, timeout) = (shown.id, shown.last_zxid, shown.timeout);
+        let (id, last_zxid, timeout) = (shown.id, shown.last_zxid, millis(shown.timeout));
         let password = Password::copy_of(&shown.password.0);
         Self { id, password, timeout, last_zxid, watch_zxid: None, is_global }
     }
@@ -143,8 +143,8 @@ impl Identity {
         self.id.0 != 0
     }
 
-    pub(crate) const fn timeout(&self) -> Duration {
-        self.timeout
+    pub(crate) fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout.into())
     }
 
     /// Whether there is a session that more than one server knows.
@@ -159,7 +159,7 @@ impl Identity {
 
     /// The credentials to resume the session elsewhere; `None` as long as other servers do not know it.
     pub(crate) fn credentials(&self, next_xid: Xid) -> Option<Credentials> {
-        let Self { id, last_zxid, timeout, .. } = *self;
+        let (id, last_zxid, timeout) = (self.id, self.last_zxid, self.timeout());
         let password = Secret(self.password.0.clone());
         let all = Credentials { id, password, last_zxid, next_xid, timeout };
         self.is_global().then_some(all)
@@ -167,7 +167,7 @@ impl Identity {
 
     /// Records the session that a server serves.
     pub(crate) fn adopt(&mut self, negotiated: Negotiated, password: Option<Password>) {
-        self.timeout = negotiated.timeout;
+        self.timeout = millis(negotiated.timeout);
         self.id = negotiated.id;
         self.password = password.unwrap_or_default();
         self.is_global |= !negotiated.read_only;
@@ -193,4 +193,8 @@ impl Identity {
     pub(crate) fn watches_since(&self) -> Zxid {
         self.watch_zxid.unwrap_or(self.last_zxid)
     }
+}
+
+fn millis(timeout: Duration) -> u32 {
+    u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX)
 }
