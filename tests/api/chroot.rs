@@ -21,6 +21,9 @@ async fn chroot_is_added_to_paths_and_removed(server: &Place) {
     assert_eq!(a.path, "/a-0000000000");
     assert_eq!(watch.await.unwrap().path, "/a-0000000000");
     assert!(root.exists("/app/x/a-0000000000").await.unwrap().is_some());
+    // A number that is all of the name.
+    let numbered = zk.create("/", b"").mode(CreateMode::PersistentSequential).await.unwrap();
+    assert_eq!(numbered.path, "/0000000001");
 
     let node =
         zk.create("/p", b"").mode(CreateMode::Ephemeral).protected().await.unwrap().owned.unwrap();

@@ -2,10 +2,11 @@
 
 use std::{
     future::{Future, poll_fn},
+    io,
     pin::pin,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     task::{Context, Poll, Waker},
     time::Duration,
@@ -13,15 +14,15 @@ use std::{
 
 use tokio::time::Instant;
 use zk_client::{
-    Cache, CacheState, Cause, Client, ConnectError, CreateMode, OpCode, ReadError, Rejection,
-    SessionEnd, Supervise, WriteError,
+    BoxFuture, Cache, CacheState, Cause, Client, Connect, ConnectError, ConnectOptions, CreateMode,
+    OpCode, ReadError, Rejection, SessionEnd, Supervise, Transport, WriteError,
 };
 use zk_testkit::{real::Release, server::Config};
 use zk_tests::{
-    network::{Disposition, Network, pass},
+    network::{Connector, Disposition, Network, pass},
     patience::within,
     paused,
-    polls::dropped_after,
+    polls::{dropped_after, dropped_when_woken},
 };
 
 /// The name of the only client.
@@ -116,6 +117,18 @@ fn detach_that_is_dropped_closes() {
         assert!(dropped_after(1, zk.clone().detach()).await.is_none());
         assert_eq!(within(zk.session().ended()).await, SessionEnd::Closed);
         assert_eq!(sessions(network), 0, "by one of several");
+
+        // Before it was looked at, and with the answer on its way to the caller.
+        for wakes in [0, 1] {
+            for is_last in [false, true] {
+                let zk = connected(network).await;
+                let kept = (!is_last).then(|| zk.clone());
+                assert!(dropped_when_woken(wakes, zk.detach()).await.is_none());
+                pass(MOMENT).await;
+                assert_eq!(sessions(network), 0, "woken {wakes} times, {is_last}");
+                drop(kept);
+            }
+        }
     });
 }
 
@@ -207,6 +220,66 @@ fn node_is_taken_back_where_nothing_was_sent() {
             old = pending.take_back().unwrap();
         }
         assert!(zk.exists(old.path()).await.unwrap().is_some());
+    });
+}
+
+/// A transaction would delete whatever has the name by then.
+#[test]
+fn node_of_a_shared_name_is_not_replaced() {
+    play(Config::default(), async |network| {
+        let zk = connected(network).await;
+        let other = network.options("other", "", 8).connect().await.unwrap();
+        let node = |path| zk.create(path, b"ours").mode(CreateMode::Ephemeral);
+        for path in ["/name", "/numbered-"] {
+            let node = match path {
+                "/name" => node(path),
+                _ => node(path).mode(CreateMode::EphemeralSequential),
+            };
+            let old = node.protected_by_its_data().await.unwrap().owned.unwrap();
+            let path = old.path().to_owned();
+            other.delete(&path).await.unwrap();
+            other.create(&path, b"theirs").await.unwrap();
+            let new = zk.create("/new", b"").mode(CreateMode::Ephemeral).protected();
+            let error = zk.create_all_protected([new]).replacing(old).await.map(drop).unwrap_err();
+            assert!(matches!(error, WriteError::NotApplied(_)), "{error:?}");
+            pass(MOMENT).await;
+            assert_eq!(other.get(&path).await.unwrap().0, "theirs");
+        }
+    });
+}
+
+/// A connector whose first attempts get no answer.
+struct Deaf(Connector, AtomicUsize);
+
+impl Connect for Deaf {
+    fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
+        match self.1.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)) {
+            Ok(_) => Box::pin(std::future::pending()),
+            Err(_) => self.0.connect(server),
+        }
+    }
+}
+
+/// However long a timeout its heir wishes for: of three servers, two do not answer.
+#[test]
+fn resumed_session_tries_every_server_within_its_life() {
+    play(Config::default(), async |network| {
+        let wish = |seconds| {
+            let deaf = Deaf(network.connector(ME), AtomicUsize::new(2));
+            let start = Instant::now();
+            ConnectOptions::new("a,b,c")
+                .unwrap()
+                .connector(deaf)
+                .clock(move || start.elapsed())
+                .seed(7)
+                .session_timeout(Duration::from_secs(seconds))
+                .connect_deadline(None)
+        };
+        let zk = wish(4).connect().await.unwrap();
+        zk.create("/mine", b"").mode(CreateMode::Ephemeral).await.unwrap();
+        let left = zk.detach().await.unwrap();
+        let heir = wish(40).resume(left).connect().await.unwrap();
+        assert!(heir.exists("/mine").await.unwrap().is_some());
     });
 }
 

@@ -204,6 +204,23 @@ async fn watches_can_be_removed_from_listeners(server: &Place) {
     assert!(zk.remove_watches("w", WatchKind::Any).is_err());
 }
 
+/// Before 3.5 servers do not know of it, and end the connection of a client that asks.
+#[test_with(on_each_release)]
+async fn removing_watches_costs_one_connection_at_most(server: &Place) {
+    let zk = client(server).await;
+    zk.create("/w", b"").await.unwrap();
+    zk.sync("/w").await.unwrap();
+    let mut epochs = vec![zk.session().epoch()];
+    for _ in 0..4 {
+        let (_, data) = zk.get("/w").watch().await.unwrap();
+        zk.remove_watches("/w", WatchKind::Data).unwrap();
+        assert_eq!(data.await.unwrap().kind, EventType::DATA_WATCH_REMOVED);
+        zk.sync("/w").await.unwrap();
+        epochs.push(zk.session().epoch());
+    }
+    assert!(epochs[4] - epochs[0] <= 1, "{epochs:?}");
+}
+
 #[test_with(on_each_release)]
 async fn slow_reader_gets_a_resync_then_events(server: &Place) {
     if are_lacking(server).await {

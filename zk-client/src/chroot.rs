@@ -65,7 +65,13 @@ impl Chroot {
         naming: path::Naming,
     ) -> Result<Cow<'a, str>, PathError> {
         path::check(path, naming)?;
-        Ok(self.absolute(path))
+        match &self.0 {
+            // A number is to be appended below the root, whatever that is called.
+            Some(root) if path == "/" && naming == path::Naming::Sequential => {
+                Ok(Cow::Owned([root, path].concat()))
+            }
+            _ => Ok(self.absolute(path)),
+        }
     }
 }
 

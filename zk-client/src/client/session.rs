@@ -1,6 +1,6 @@
 //! The session of a client: views of it, waiting for requests in flight, and its end.
 
-use std::time::Duration;
+use std::{future::Future, time::Duration};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -12,7 +12,7 @@ use zk_proto::{
 
 use crate::{
     carry::{lease_keeper::LeaseKeeper, session::Session},
-    driver::command::Command,
+    driver::command::{Command, Handover},
     error::{CallError as _, Cause, ConnectError, ReadError, Rejection, SessionEnd, WriteError},
     net::servers::Servers,
     request::{client::Client, pending::Pending},
@@ -156,7 +156,7 @@ impl Client {
     async fn end(&self, limit: Option<Duration>) -> Result<(), WriteError> {
         let (done, closed) = oneshot::channel();
         self.handle.send_held_so_far();
-        if self.handle.shared.commands.send(Command::Close(done, limit)).is_ok() {
+        if self.handle.shared.commands.send_last(Command::Close(done, limit)).is_ok() {
             // Whatever the outcome, the session ends.
             let _ = closed.await;
         }
@@ -179,13 +179,21 @@ impl Client {
     /// been dropped are deleted, such as those of dropped locks (unless servers refuse), and tasks that [give something
     /// back](Client::for_cleanup) do so.
     ///
-    /// Dropping the future before it completes closes the session, also if there are clones. A close, before or meanwhile,
+    /// That begins before this returns the future. Dropping the future before it completes closes the session, also if
+    /// there are clones. A close, before or meanwhile,
     /// goes first: the result is `None`.
-    pub async fn detach(mut self) -> Option<Credentials> {
-        let (credentials, left) = oneshot::channel();
+    pub fn detach(mut self) -> impl Future<Output = Option<Credentials>> + Send + 'static {
+        let (caller, offered) = oneshot::channel();
         // A cleanup client must not wait for itself.
         self.handle.change(|view| view.cleanup = None);
-        self.handle.shared.commands.send(Command::Detach(credentials)).ok()?;
-        left.await.ok().flatten()
+        let asked = self.handle.shared.commands.send(Command::Detach(caller));
+        async move {
+            // The session of the last client is closed.
+            let _alive = self;
+            asked.ok()?;
+            let Handover { credentials, accepted } = offered.await.ok()?;
+            accepted.send(()).ok()?;
+            credentials
+        }
     }
 }

@@ -42,9 +42,17 @@ pub(crate) enum Command {
     UpdateServers(Vec<Arc<str>>),
     /// Within this time, or the default.
     Close(oneshot::Sender<()>, Option<Duration>),
-    Detach(oneshot::Sender<Option<Credentials>>),
+    Detach(oneshot::Sender<Handover>),
     /// Leave the session as it is, at once: it was to be resumed, and the caller has given up.
     Leave,
+}
+
+/// A session that nothing is left to do in, for the caller that wanted to leave it. It is left once that is accepted, and
+/// closed if the caller has gone.
+#[derive(Debug)]
+pub(crate) struct Handover {
+    pub(crate) credentials: Option<Credentials>,
+    pub(crate) accepted: oneshot::Sender<()>,
 }
 
 /// A submission, carried out by one or several requests.

@@ -1,7 +1,14 @@
 //! What clients ask for besides requests, and what is due.
 
-use std::{sync::Arc, task::Context, time::Duration};
+use std::{
+    future::Future as _,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
+use tokio::sync::oneshot;
 use zk_proto::{
     Time,
     session::{Auth, Cause, Outcome, WatchBy, Watcher as _, Withdrawn},
@@ -9,7 +16,9 @@ use zk_proto::{
 
 use super::{
     Driver,
+    command::Handover,
     later::{DIALING_SLEEP_MAX, SLEEP_MAX, Task},
+    task::Detaching,
     token::Token,
 };
 use crate::{
@@ -63,20 +72,43 @@ impl Driver {
     /// Leaves the session once a caller has asked for it and nothing is left to do: the client that resumes it would
     /// not know of unwanted nodes.
     pub(super) fn detach_when_done(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
-        let Some(credentials) = &mut self.detaching else { return false };
-        if credentials.poll_closed(cx).is_ready() {
-            // The caller was to have the session, and has gone.
+        let Some(detaching) = self.detaching.as_deref_mut() else { return false };
+        let has_gone = match detaching {
+            Detaching::Asked(caller) => {
+                let has_gone = caller.poll_closed(cx).is_ready();
+                let swept = self.parts.known.sweeps.hopeful() == 0 && self.cleanups == 0;
+                let done = self.attempts.is_empty() && swept && self.parts.receiver.is_empty();
+                if !done && !has_gone {
+                    return false;
+                }
+                has_gone
+            }
+            Detaching::Offered(accepted) => match Pin::new(accepted).poll(cx) {
+                Poll::Pending => return false,
+                Poll::Ready(Ok(())) => {
+                    self.detaching = None;
+                    self.parts.session.detach();
+                    return true;
+                }
+                Poll::Ready(Err(_)) => true,
+            },
+        };
+        if has_gone || !self.offer() {
+            // The caller was to have the session.
             self.close_unless_closing(now);
-            return true;
-        }
-        let swept = self.parts.known.sweeps.hopeful() == 0 && self.cleanups == 0;
-        let done = self.attempts.is_empty() && swept && self.parts.receiver.is_empty();
-        let Some(credentials) = self.detaching.take_if(|_| done) else { return false };
-        match credentials.send(self.parts.session.credentials()) {
-            Ok(()) => self.parts.session.detach(),
-            Err(_) => self.close_unless_closing(now),
         }
         true
+    }
+
+    /// Offers the session to the caller that wants to leave it. Returns whether that is still there.
+    fn offer(&mut self) -> bool {
+        let Some(Detaching::Asked(caller)) = self.detaching.take().map(|it| *it) else {
+            return false;
+        };
+        let (accepted, answer) = oneshot::channel();
+        let credentials = self.parts.session.credentials();
+        self.detaching = Some(Box::new(Detaching::Offered(answer)));
+        caller.send(Handover { credentials, accepted }).is_ok()
     }
 
     /// Ends the session for want of a caller, in the time that another one has set if it is being ended already.

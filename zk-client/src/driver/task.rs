@@ -12,7 +12,7 @@ use std::{
 use tokio::{sync::oneshot, task::yield_now};
 use zk_proto::{
     Time,
-    session::{Credentials, Lease as LeaseBy, Outgoing, Output, ProbeAnswer, Session},
+    session::{Lease as LeaseBy, Outgoing, Output, ProbeAnswer, Session},
 };
 
 use super::{
@@ -25,7 +25,7 @@ use crate::{
     },
     clock::Clock,
     driver::{
-        command::{Command, Purpose, Submission},
+        command::{Command, Handover, Purpose, Submission},
         frames::Frames,
         token::Token,
     },
@@ -86,7 +86,7 @@ pub(crate) struct Driver {
     /// Number of cleanup tasks that still need the session.
     pub(super) cleanups: usize,
     /// The caller that wants to leave the session alive, once nothing is left to do in it.
-    pub(super) detaching: Option<oneshot::Sender<Option<Credentials>>>,
+    pub(super) detaching: Option<Box<Detaching>>,
     /// The caller that wants to end the session, and its deadline, once nothing is left to do in it.
     pub(super) closing: Option<Box<(Time, Vec<Token>)>>,
     /// Whether anything has asked for the session's end.
@@ -100,9 +100,21 @@ pub(crate) struct Driver {
     pub(super) is_quiet: bool,
 }
 
+pub(super) enum Detaching {
+    Asked(oneshot::Sender<Handover>),
+    /// Waits for the caller to accept it.
+    Offered(oneshot::Receiver<()>),
+}
+
 pub(super) struct Probe {
     pub(super) server: Arc<str>,
     pub(super) answer: Pin<Box<dyn Future<Output = ProbeAnswer> + Send>>,
+}
+
+impl Detaching {
+    const fn is_offered(&self) -> bool {
+        matches!(self, Self::Offered(_))
+    }
 }
 
 impl Driver {
@@ -229,7 +241,10 @@ impl Driver {
         if !is_any {
             // No task can submit anything any more: all clients are gone.
             self.abandoned = true;
-            self.close_unless_closing(now);
+            // Or the last one leaves it, which has its own say.
+            if self.detaching.is_none() {
+                self.close_unless_closing(now);
+            }
         }
         for _ in 0..COMMANDS_PER_TURN {
             let Some(command) = self.parts.receiver.next() else { break };
@@ -261,13 +276,13 @@ impl Driver {
             }
             Command::UpdateServers(servers) => self.parts.session.update_servers(now, servers),
             Command::Close(done, limit) => self.close(now, limit, Token::Closer(done)),
-            Command::Detach(credentials) => {
+            Command::Detach(caller) => {
                 if self.is_closing {
                     // The caller is told that there is no session.
                     return;
                 }
                 self.announce_closing();
-                self.detaching = Some(credentials);
+                self.detaching = Some(Box::new(Detaching::Asked(caller)));
                 // What waits for room may have a node to give back.
                 for command in self.parts.receiver.open() {
                     self.obey(now, command);
@@ -324,6 +339,10 @@ impl Driver {
         if let Poll::Ready(outcome) = self.link.poll_dial(cx) {
             session.dialed(now, outcome.map_err(Into::into));
             return true;
+        }
+        if self.detaching.as_deref().is_some_and(Detaching::is_offered) {
+            // Whatever servers say now is for the client that resumes the session.
+            return false;
         }
         let read = if self.is_quiet {
             let read = self.link.poll_read_little(cx, session.inbound());

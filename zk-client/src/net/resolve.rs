@@ -1,16 +1,14 @@
 //! From names to connections: tries every address of a server, and resolves names at each attempt.
 
 use std::{
+    collections::HashMap,
     fmt,
     future::{Future, poll_fn},
     hash::{BuildHasher as _, RandomState},
     io,
     net::SocketAddr,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     task::Poll,
     time::Duration,
 };
@@ -52,9 +50,11 @@ pub struct ResolvedConnect(Arc<Shared>);
 struct Shared {
     /// `None` is the system's.
     resolver: Option<Resolver>,
-    /// Counts attempts, so that each starts with another of a name's addresses. Starts at random, so that processes
-    /// started together do not all connect to the first one.
-    attempts: AtomicUsize,
+    /// Counts the attempts of each server, so that each starts with another of its addresses: one counter for all would
+    /// step over some where the numbers of servers and of addresses have a common divisor.
+    attempts: Mutex<HashMap<Box<str>, usize>>,
+    /// Where each server starts: at random, so that processes started together do not all connect to the first address.
+    start: RandomState,
 }
 
 type Resolver = Box<dyn Fn(&str) -> Lookup + Send + Sync>;
@@ -70,8 +70,8 @@ impl ResolvedConnect {
     }
 
     fn of(resolver: Option<Resolver>) -> Self {
-        let any = RandomState::new().hash_one(()) as usize;
-        Self(Arc::new(Shared { resolver, attempts: AtomicUsize::new(any) }))
+        let (attempts, start) = (Mutex::default(), RandomState::new());
+        Self(Arc::new(Shared { resolver, attempts, start }))
     }
 }
 
@@ -79,6 +79,20 @@ impl ResolvedConnect {
 impl Default for ResolvedConnect {
     fn default() -> Self {
         Self::of(None)
+    }
+}
+
+impl Shared {
+    /// The number of this attempt to reach a server.
+    fn attempt(&self, server: &str) -> usize {
+        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(attempt) = attempts.get_mut(server) {
+            *attempt = attempt.wrapping_add(1);
+            return *attempt;
+        }
+        let first = self.start.hash_one(server) as usize;
+        attempts.insert(server.into(), first);
+        first
     }
 }
 
@@ -90,14 +104,14 @@ impl fmt::Debug for ResolvedConnect {
 
 impl Connect for ResolvedConnect {
     fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
-        let attempt = self.0.attempts.fetch_add(1, Ordering::Relaxed);
         if let Some(resolver) = &self.0.resolver {
-            return Box::pin(dial(resolver(server), attempt));
+            return Box::pin(dial(resolver(server), self.0.attempt(server)));
         }
         // An address needs neither a lookup nor a choice.
         if let Ok(address) = server.parse::<SocketAddr>() {
             return Box::pin(async move { ready(TcpStream::connect(address).await?) });
         }
+        let attempt = self.0.attempt(server);
         let server = server.to_owned();
         let lookup = async move { Ok(lookup_host(server).await?.collect()) };
         Box::pin(dial(Box::pin(lookup), attempt))
@@ -178,6 +192,23 @@ async fn first_of(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whatever the numbers of servers and of addresses: here each has as many as there are servers.
+    #[test]
+    fn each_attempt_starts_with_the_next_address_of_its_server() {
+        let connect = ResolvedConnect::default();
+        let servers = ["zk1:2181", "zk2:2181", "zk3:2181"];
+        let mut starts = servers.map(|_| Vec::new());
+        for _round in 0..servers.len() {
+            for (server, starts) in servers.iter().zip(&mut starts) {
+                starts.push(connect.0.attempt(server) % servers.len());
+            }
+        }
+        for mut starts in starts {
+            starts.sort_unstable();
+            assert_eq!(starts, [0, 1, 2]);
+        }
+    }
 
     #[test]
     fn address_families_alternate_and_rotate() {

@@ -252,6 +252,25 @@ mod tests {
         assert!(submit(&commands, "c", 1));
     }
 
+    /// Also if there is room for what waits before the driver gets that far.
+    #[test]
+    fn last_command_overtakes_none_that_waits() {
+        let (commands, mut receiver) = receiver(1, 100);
+        let mut next = |receiver: &mut CommandReceiver| {
+            let is_any = receiver.poll(&Context::from_waker(Waker::noop())) == Poll::Ready(true);
+            is_any.then(|| receiver.next().unwrap())
+        };
+        assert!(submit(&commands, "first", 1));
+        let first = next(&mut receiver).unwrap();
+        let _waits = wait(&commands, "waits", 1).unwrap();
+        commands.send_last(one("last")).unwrap();
+        receiver.free(first.permit);
+        receiver.give_back();
+        let names: Vec<_> =
+            std::iter::from_fn(|| next(&mut receiver)).map(|one| one.name).collect();
+        assert_eq!(names, ["waits", "last"]);
+    }
+
     #[test]
     fn closed_queue_returns_waiting_requests() {
         let (commands, mut receiver) = receiver(1, 100);

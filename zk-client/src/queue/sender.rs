@@ -114,6 +114,20 @@ impl<C: NeedsPermit> CommandSender<C> {
         Ok(None)
     }
 
+    /// Sends a command behind all that wait for a permit, which is granted to all now: none is needed from here on.
+    pub(crate) fn send_last(&self, command: C) -> Result<(), C> {
+        let mut state = self.0.0.lock();
+        if state.closed {
+            return Err(command);
+        }
+        state.permits.open();
+        while let Some(waiting) = state.permits.serve() {
+            state.commands.push_back(waiting);
+        }
+        push(state, command);
+        Ok(())
+    }
+
     /// Ties the command that waits at this place to the caller that wants it.
     pub(crate) fn permit_wait(&self, number: Number) -> PermitWait<C> {
         PermitWait { commands: self.downgrade(), number }

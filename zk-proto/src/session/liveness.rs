@@ -22,7 +22,7 @@ const CONFIRM_AGAIN: Duration = Duration::from_millis(500);
 /// The instants that the session's timers are computed from.
 #[derive(Clone, Debug)]
 pub(crate) struct Liveness {
-    /// Negotiated session timeout; the requested one until then.
+    /// Negotiated session timeout; until then that of the session to resume, or the requested one.
     timeout: Duration,
     /// When a byte last arrived on this connection.
     heard: Time,

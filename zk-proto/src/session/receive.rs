@@ -328,6 +328,11 @@ impl<R, W: Watcher> Session<R, W> {
             {
                 self.removal_throttled(now, path);
             }
+            PendingRequest::Own { purpose: Purpose::Unwatch(_), .. }
+                if err == ErrorCode::UNIMPLEMENTED =>
+            {
+                self.server_watches.removal_is_unknown();
+            }
             // Its outcome does not matter otherwise: no task waits for it.
             PendingRequest::Own { purpose: Purpose::Unwatch(_) | Purpose::Confirm, .. } => {}
             PendingRequest::Close { token, .. } => {

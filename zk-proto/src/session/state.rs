@@ -65,16 +65,22 @@ impl<R, W: Watcher> Session<R, W> {
         let mut rng = Rng::new(seed);
         let (Beginning { servers, resume, auth }, config) = config.split();
         let next_xid = resume.as_ref().map_or(Xid::FIRST, |resume| resume.next_xid);
+        let identity = Identity::new(resume);
+        // What is wished for holds once it is granted; until then others end the session by what was granted before.
+        let timeout = match identity.is_established() {
+            true => identity.timeout(),
+            false => config.session_timeout,
+        };
         let mut session = Self {
             phase: Phase::Waiting,
-            identity: Identity::new(resume),
+            identity,
             link: Link::default(),
             // Numbers from zero down have special meanings.
             in_flight: InFlight::new(next_xid.max(Xid::FIRST)),
             registry: Registry::default(),
             server_watches: ServerWatches::default(),
             credentials: auth.into_iter().map(|auth| Credential::new(auth, None)).collect(),
-            liveness: Liveness::new(config.session_timeout, config.lease),
+            liveness: Liveness::new(timeout, config.lease),
             rotation: Rotation::new(servers, &mut rng),
             suspects: Suspects::default(),
             batch_len_max: config.request_len_max,

@@ -87,6 +87,9 @@ impl<'a> CreateAllProtected<'a> {
 
     /// Deletes this node in the same transaction, as its last operation. If the transaction fails, the node is dropped
     /// as usual, or [taken back](Pending::take_back).
+    ///
+    /// Nothing is sent if other clients use the node's name too, as those of
+    /// [`protected_by_its_data`](Create::protected_by_its_data) do: a transaction would delete whatever has the name.
     pub fn replacing(mut self, node: OwnedNode) -> Self {
         self.replaced = Some(node);
         self

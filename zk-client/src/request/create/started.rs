@@ -36,6 +36,10 @@ pub(crate) fn start<'a>(
         if !is_plain && nodes.iter().any(NodeSpec::shares_its_name) {
             return Err(Cause::InvalidArgument("a node known by its data is created alone"));
         }
+        // A transaction can check a name, and not whose node it is.
+        if replaced.as_ref().is_some_and(|node| node.is_shared) {
+            return Err(Cause::InvalidArgument("a node known by its data is not replaced"));
+        }
         Ok((nodes, checked))
     });
     let nothing = match create {

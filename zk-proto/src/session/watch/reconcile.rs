@@ -162,8 +162,11 @@ impl<R, W: Watcher> Session<R, W> {
         self.registry.is_any_at(path) || self.in_flight.has_pending_at(path)
     }
 
-    /// Makes the server remove all its watches on a path.
+    /// Makes the server remove all its watches on a path, if it knows how to.
     fn remove_all(&mut self, now: Time, path: &str) {
+        if !self.server_watches.can_remove() {
+            return;
+        }
         let kind = WatcherType::ANY;
         let remove = RemoveWatchesRequest(CheckWatchesRequest { path: Str::from(path), kind });
         self.submit_own(now, RequestFrame::of(&remove), Purpose::Unwatch(Arc::from(path)));

@@ -57,6 +57,9 @@ pub(crate) struct ServerWatches {
     left: BTreeSet<Arc<str>>,
     /// Whether the server has proved to keep kinds apart: events have zxids since the same release.
     keeps_kinds_apart: bool,
+    /// Whether servers have turned out not to know the removal of watches (before 3.5): each attempt costs a connection. So
+    /// this outlasts connections, until one has shown to be newer.
+    cannot_remove: bool,
 }
 
 impl ServerWatches {
@@ -100,8 +103,18 @@ impl ServerWatches {
         }
     }
 
+    /// Records that the server does not know the removal of watches.
+    pub(crate) const fn removal_is_unknown(&mut self) {
+        self.cannot_remove = true;
+    }
+
+    pub(crate) const fn can_remove(&self) -> bool {
+        !self.cannot_remove
+    }
+
     /// Records that the server has armed what it was asked for.
     pub(crate) fn armed(&mut self, path: &str) {
+        self.cannot_remove = false;
         if let Some(place) = self.paths.get_mut(path) {
             place.is_armed = true;
         }
@@ -144,6 +157,6 @@ impl ServerWatches {
 
     /// Resets the state: the server drops all watches of a lost connection.
     pub(crate) fn link_lost(&mut self) {
-        *self = Self::default();
+        *self = Self { cannot_remove: self.cannot_remove, ..Self::default() };
     }
 }
