@@ -44,12 +44,21 @@ impl FromStr for Entry {
 /// # Errors
 /// That it is none, or one that nobody can be meant by, or that permits nothing.
 pub(crate) fn typed(text: &str) -> Result<Entry, String> {
-    let entry: Entry = text.parse()?;
+    let entry = stored(text)?;
     if entry.0.perms == Perms::NONE {
         return Err(format!(
             "{text:?} permits nothing: c(reate), d(elete), r(ead), w(rite), a(dmin)"
         ));
     }
+    Ok(entry)
+}
+
+/// An entry of a file.
+///
+/// # Errors
+/// That it is none, or one that nobody can be meant by.
+pub(crate) fn stored(text: &str) -> Result<Entry, String> {
+    let entry: Entry = text.parse()?;
     let Id { scheme, id } = &entry.0.id;
     let has_hash = id.lossy().split_once(':').is_some_and(|(_, hash)| is_hash(hash));
     if scheme.lossy() == "digest" && !has_hash {
@@ -70,6 +79,11 @@ fn is_hash(text: &str) -> bool {
 /// A list of such entries, for servers.
 pub(crate) fn list(entries: &[Entry]) -> AclList {
     entries.iter().map(|Entry(acl)| acl.clone()).collect()
+}
+
+/// Whether servers have withheld the hash of a password, as they do from those who may not change the list.
+pub(crate) fn is_masked(list: &AclList) -> bool {
+    list.iter().any(|Acl { id, .. }| id.scheme.lossy() == "digest" && id.id.lossy().ends_with(":x"))
 }
 
 /// The entries of a list, for people.

@@ -10,9 +10,10 @@ use crate::{
 /// How many nodes are asked about in one go: well below what a client lets wait at once.
 pub(crate) const BATCH: usize = 1_000;
 
-/// Whether servers keep this node for themselves.
-pub(crate) fn is_reserved(path: &str) -> bool {
-    path == "/zookeeper" || path.starts_with("/zookeeper/")
+/// Whether servers keep this node for themselves. Below a chroot a node of the same name is the users'.
+pub(crate) fn is_reserved(client: &Client, path: &str) -> bool {
+    let path = client.absolute(path);
+    *path == *"/zookeeper" || path.starts_with("/zookeeper/")
 }
 
 /// The nodes below another one, as far as they may be seen.

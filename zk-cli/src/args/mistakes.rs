@@ -88,7 +88,9 @@ const OTHER_OPTIONS: [(&[&str], &str, &str); 23] = [
 pub(crate) fn unambiguous<W: AsRef<str>>(words: &[W]) -> Result<(), Failure> {
     let is_number = |word: &str| !word.is_empty() && word.bytes().all(|it| it.is_ascii_digit());
     let mut words = words.iter().map(W::as_ref).take_while(|word| *word != "--");
-    let takes_version = words.next().is_some_and(|first| ["delete", "set"].contains(&first));
+    // The program's own options may be in front of it.
+    let subcommand = words.find(|word| !word.starts_with('-'));
+    let takes_version = subcommand.is_some_and(|it| ["delete", "set"].contains(&it));
     let mut is_behind = false;
     for word in words {
         if takes_version && is_behind && is_number(word) {

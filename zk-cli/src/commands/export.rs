@@ -6,10 +6,10 @@ use std::{
     path::Path,
 };
 
-use zk_client::{Client, ReadError, Rejection, SessionId};
+use zk_client::{AclList, Client, ReadError, Rejection, SessionId};
 
 use crate::{
-    acl::texts,
+    acl::{is_masked, texts},
     args::ExportArgs,
     dump::{BATCH, Node, relative},
     exit::{Exit, Failure},
@@ -87,7 +87,7 @@ async fn export(
     let top = &*args.path;
     let mut paths = vec![top.to_owned()];
     // What servers keep of themselves is not to be imported.
-    let is_own = |path: &String| !(top == "/" && tree::is_reserved(path));
+    let is_own = |path: &String| !(top == "/" && tree::is_reserved(client, path));
     paths.extend(tree::below(client, top).await?.whole()?.into_iter().filter(is_own));
     let bar = render::progress(paths.len());
     let (mut nodes, mut left) = (0, Left::default());
@@ -113,7 +113,7 @@ async fn export(
                         left.gone += 1;
                         continue;
                     }
-                    acl => Some(texts(&acl.map_err(Failure::read(path))?.0)),
+                    acl => Some(entries(path, &acl.map_err(Failure::read(path))?.0)?),
                 },
             };
             if stat.ephemeral_owner != SessionId(0) {
@@ -140,6 +140,16 @@ async fn export(
         bar.finish_and_clear();
     }
     Ok(Some((nodes, left)))
+}
+
+/// The entries of a node's list, with the hashes that make them somebody's.
+fn entries(path: &str, list: &AclList) -> Result<Vec<String>, Failure> {
+    if is_masked(list) {
+        let hidden = Failure::rejected(path, Rejection::NoAuth);
+        return Err(hidden
+            .retold(|_| format!("{path}: servers tell its digests only to its administrators")));
+    }
+    Ok(texts(list))
 }
 
 fn write(out: &mut impl Write, node: &Node) -> io::Result<()> {

@@ -135,7 +135,8 @@ async fn locks(args: &HoldersArgs, client: &Client) -> Result<(Vec<Lock>, Vec<St
             }
             below => below?,
         };
-        paths = candidates(&args.path, &below.paths);
+        let below_path = below.paths.iter().filter(|path| !tree::is_reserved(client, path));
+        paths = candidates(&args.path, below_path);
         hidden = below.hidden;
     }
     let mut locks = Vec::new();
@@ -169,9 +170,9 @@ async fn is_there(client: &Client, path: &str) -> Result<bool, Failure> {
 }
 
 /// Where locks may be: above nodes whose names end in a number, or are those of kazoo's permits or of durable grants.
-fn candidates(top: &str, below: &[String]) -> Vec<String> {
+fn candidates<'a>(top: &str, below: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     let mut paths = BTreeSet::new();
-    for path in below.iter().filter(|path| !tree::is_reserved(path)) {
+    for path in below {
         let (name, Some(above)) = (path::name(path), parent(path)) else { continue };
         let is_grant = found::is_grant(name) && path::name(above) == "grants";
         if !is_numbered(name) && !is_permit(name) && !is_grant {
@@ -263,7 +264,6 @@ mod tests {
             "/plain/3b5f6a0e-0000-4000-8000-0123456789ab",
             "/plain/3b5f6a0e-0000-4000-8000-000123456789",
             "/plain/node",
-            "/zookeeper/n-0000000001",
         ];
         let below = below.map(str::to_owned);
         assert_eq!(candidates("/", &below), ["/d", "/k", "/l", "/s"]);

@@ -6,7 +6,7 @@ use zk_client::{
 };
 
 use crate::{
-    acl::{self, Entry},
+    acl,
     args::ImportArgs,
     commands::{create_above, text},
     dump::{BATCH, Node, absolute},
@@ -51,7 +51,7 @@ fn parse(top: &str, name: &str, text: &str) -> Result<Vec<Wanted>, Failure> {
             };
             let node: Node = serde_json::from_str(line).map_err(|error| wrong(&error))?;
             let entries = node.acl.as_ref().map(|acl| {
-                acl.iter().map(|entry| entry.parse::<Entry>()).collect::<Result<Vec<_>, _>>()
+                acl.iter().map(|entry| acl::stored(entry)).collect::<Result<Vec<_>, _>>()
             });
             let entries = entries.transpose().map_err(|error| wrong(&error))?;
             let path: ZkPath =

@@ -94,6 +94,7 @@ async fn options_of_zkcli_are_answered_with_ours() {
         (&["ls", "-server", "127.0.0.1:1", "/"], "-server: --server"),
         (&["delete", "-R", "/a"], "-R: -r"),
         (&["set", "/a", "-v", "3"], "--version 3"),
+        (&["-v", "set", "/a", "-v", "3"], "--version 3"),
         (&["lock", "-n", "3", "/l", "true"], "-n: --semaphore"),
         (&["lock", "-try", "/l", "true"], "-try: --try"),
         (&["stat", "a"], "do not end in one: /a"),

@@ -160,6 +160,8 @@ async fn a_file_with_a_mistake_creates_nothing() {
         r#"{"path": "b"}"#,
         r#"{"path": "b", "data_base64": "?"}"#,
         r#"{"path": "b", "data": "", "acl": ["all"]}"#,
+        // As servers show it to those who may not change it: nobody could use it.
+        r#"{"path": "b", "data": "", "acl": ["digest:ann:x:cdrwa"]}"#,
         r#"{"path": "b//c", "data": ""}"#,
         r#"{"path": "/b", "data": ""}"#,
         r#"{"path": "../b", "data": ""}"#,
@@ -184,6 +186,34 @@ async fn export_of_root_omits_system_nodes() {
             .to_owned()
     });
     assert_eq!(paths.collect::<Vec<_>>(), ["", "a", "a/b"]);
+}
+
+/// Below a chroot a node of that name is as good as any other.
+#[tokio::test]
+async fn node_called_zookeeper_below_a_chroot_is_exported() {
+    let world = World::new().await;
+    world.run(["create", "--parents", "/app/zookeeper/b", "text"]).await.ok();
+    let chroot = format!("{}/app", world.server.connect_string());
+    let exported = run(zk(&chroot).args(["export", "/"])).await;
+    assert!(exported.stdout.contains(r#""path":"zookeeper/b","data":"text""#), "{exported:?}");
+}
+
+/// Servers show those who may not change a list no hashes: what is exported would be nobody's.
+#[tokio::test]
+async fn list_without_its_hashes_is_not_exported() {
+    let world = World::new().await;
+    let readable = [zk_client::Acl::creator_all(), Id::anyone().may(Perms::READ)];
+    let owner = zk_client::ConnectOptions::new(&world.server.connect_string()).unwrap();
+    let owner = owner.auth("digest", "ann:secret").connect().await.unwrap();
+    owner.create("/anns", b"").acl(&readable.into_iter().collect()).await.unwrap();
+    let shown = world.run(["acl", "/anns"]).await.ok();
+    assert!(shown.contains("digest:ann:x:"), "{shown}");
+    let exported = world.run(["export", "--acl", "/anns"]).await;
+    assert_eq!((exported.code, &*exported.stdout), (Some(1), ""), "{exported:?}");
+    assert!(exported.stderr.starts_with("zk: /anns: servers tell its digests"), "{exported:?}");
+    // The rest of it is there for all.
+    assert_eq!(world.run(["export", "/anns"]).await.code, Some(0));
+    owner.close().await.unwrap();
 }
 
 #[tokio::test]

@@ -35,9 +35,9 @@ pub(crate) enum Line {
     Wrong(&'static str),
 }
 
-/// The options of the connection that the shell was started with, for each command to have.
+/// The options of the connection that the shell was started with, for each command to have: the id of each, and its words.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Inherited(Vec<OsString>);
+pub(crate) struct Inherited(Vec<(String, Vec<OsString>)>);
 
 impl Inherited {
     /// Those of this process, which was started as a shell.
@@ -48,22 +48,32 @@ impl Inherited {
     }
 
     fn of(matches: &ArgMatches) -> Self {
-        let mut words = Vec::new();
+        let mut options = Vec::new();
         for arg in connection().get_arguments() {
             let (id, Some(long)) = (arg.get_id().as_str(), arg.get_long()) else { continue };
             if matches.value_source(id) != Some(ValueSource::CommandLine) {
                 continue;
             }
             let option = OsString::from(format!("--{long}"));
-            if !arg.get_action().takes_values() {
+            let mut words = Vec::new();
+            if arg.get_action().takes_values() {
+                for value in matches.get_raw(id).into_iter().flatten() {
+                    words.extend([option.clone(), value.to_owned()]);
+                }
+            } else {
                 words.push(option);
-                continue;
             }
-            for value in matches.get_raw(id).into_iter().flatten() {
-                words.extend([option.clone(), value.to_owned()]);
-            }
+            options.push((id.to_owned(), words));
         }
-        Self(words)
+        Self(options)
+    }
+
+    /// What a line has of them: not what it says itself; and nothing where it names other servers, which are not to be
+    /// shown this one's credentials.
+    fn words(&self, line: &ArgMatches) -> impl Iterator<Item = OsString> {
+        let is_elsewhere = ["server", "profile"].iter().any(|id| is_said(line, id));
+        let options = self.0.iter().filter(move |(id, _)| !is_elsewhere && !is_said(line, id));
+        options.flat_map(|(_, words)| words.iter().cloned())
     }
 }
 
@@ -154,21 +164,20 @@ pub(crate) fn read(text: &str, place: &Place, inherited: &Inherited) -> Line {
             Some(("help", its)) => match its.get_one::<String>("topic").map(String::as_str) {
                 None => Line::Overview,
                 Some(own @ ("cd" | "pwd" | "exit" | "quit")) => own_help(own, place),
-                Some(_) => command("help", &matches, false),
+                Some(_) => command(&matches, false),
             },
             Some(("shell", _)) => Line::Wrong("this is a shell already"),
-            Some((name, its)) if is_apart(its) => command(name, &matches, true),
             Some((name, its)) if has_connection(its) => {
                 let (first, others) =
                     (OsString::from(name), words.iter().skip(1).map(OsString::from));
-                let words = [first].into_iter().chain(inherited.0.iter().cloned()).chain(others);
+                let words = [first].into_iter().chain(inherited.words(its)).chain(others);
                 match grammar(place).try_get_matches_from(words) {
                     // What renews the lease is the session's own.
-                    Ok(matches) => command(name, &matches, is_said(its, "lease")),
+                    Ok(matches) => command(&matches, is_apart(its) || is_said(its, "lease")),
                     Err(error) => Line::Told(error),
                 }
             }
-            Some((name, _)) => command(name, &matches, false),
+            Some(_) => command(&matches, false),
             None => Line::Nothing,
         },
     }
@@ -184,7 +193,7 @@ fn matches(words: &[String], place: &Place) -> Result<ArgMatches, clap::Error> {
     grammar(place).try_get_matches_from(words)
 }
 
-fn command(_: &str, matches: &ArgMatches, is_apart: bool) -> Line {
+fn command(matches: &ArgMatches, is_apart: bool) -> Line {
     match Command::from_arg_matches(matches) {
         Ok(command) => Line::Command { command: Box::new(command), is_apart },
         Err(error) => Line::Told(error),
@@ -198,8 +207,7 @@ fn has_connection(matches: &ArgMatches) -> bool {
 
 /// Whether the line itself says something about the connection.
 fn is_apart(matches: &ArgMatches) -> bool {
-    has_connection(matches)
-        && connection().get_arguments().any(|arg| is_said(matches, arg.get_id().as_str()))
+    connection().get_arguments().any(|arg| is_said(matches, arg.get_id().as_str()))
 }
 
 /// Whether the line itself has this option, if the command has.
@@ -270,6 +278,19 @@ mod tests {
         let Command::Ls(args) = *command else { panic!("{command:?}") };
         assert_eq!(args.common.connect.server.as_deref(), Some("c:3"));
         assert_eq!(args.common.connect.connect_timeout, None);
+        // The same servers in another way.
+        let line = read("ls --session-timeout 5s", &place, &inherited);
+        let Line::Command { command, is_apart: true } = line else { panic!("{line:?}") };
+        let Command::Ls(args) = *command else { panic!("{command:?}") };
+        let connect = args.common.connect;
+        let timeouts = [connect.session_timeout, connect.connect_timeout];
+        assert_eq!(connect.server.as_deref(), Some("a:1,b:2"));
+        assert_eq!(timeouts, [5, 3].map(|seconds| Some(std::time::Duration::from_secs(seconds))));
+        let line = read("ls --connect-timeout 5s", &place, &inherited);
+        let Line::Command { command, is_apart: true } = line else { panic!("{line:?}") };
+        let Command::Ls(args) = *command else { panic!("{command:?}") };
+        let timeout = args.common.connect.connect_timeout;
+        assert_eq!(timeout, Some(std::time::Duration::from_secs(5)));
         let line = read("lock --lease connection /l -- true", &place, &inherited);
         let Line::Command { command, is_apart: true } = line else { panic!("{line:?}") };
         let Command::Lock(args) = *command else { panic!("{command:?}") };

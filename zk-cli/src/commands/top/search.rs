@@ -320,8 +320,9 @@ async fn found(
                 // No more than can be looked at.
                 let room = NODES_MAX.saturating_sub(nodes + next.len());
                 let below = names.iter().filter(|name| !is_numbered(name));
-                let below =
-                    below.map(|name| join(path, &name)).filter(|path| !tree::is_reserved(path));
+                let below = below
+                    .map(|name| join(path, &name))
+                    .filter(|path| !tree::is_reserved(client, path));
                 let before = next.len();
                 next.extend(below.take(room + 1));
                 if next.len() - before > room {
