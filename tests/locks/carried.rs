@@ -67,6 +67,8 @@ async fn trailing_slash_error_names_the_path(setup: Setup) {
         SimpleLock::new(zk, &path).try_acquire().await.err(),
         Group::new(zk, &path).join(b"").await.err(),
         Barrier::new(zk, &path).set().await.err(),
+        DurableLock::new(zk, &path, "job").acquire().await.err(),
+        DurableLock::new(zk, &path, "job").try_acquire().await.err(),
         Queue::new(zk, &path).contenders().await.err().map(AcquireError::from),
     ];
     for error in errors {

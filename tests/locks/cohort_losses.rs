@@ -89,6 +89,24 @@ async fn loss_without_waiters_concerns_no_later_one(setup: Setup) {
     emptied(&setup.outsider, &path).await;
 }
 
+/// Nor is a guard that is kept in the way of others.
+#[test_with(on_each_release)]
+async fn lost_guard_that_is_kept_blocks_no_try(setup: Setup) {
+    let path = setup.existing("kept").await;
+    let zk = setup.client().await;
+    let lock = CohortLock::new(&zk, &path);
+    let kept = within(lock.try_acquire()).await.unwrap().expect("it is free");
+    assert!(within(lock.try_acquire()).await.unwrap().is_none());
+    setup.outsider.delete(kept.path()).await.unwrap();
+    assert_eq!(within(kept.lost()).await, Lost::NodeDeleted);
+    let again = within(lock.try_acquire()).await.unwrap().expect("it is free again");
+    assert!(again.token() > kept.token());
+    drop(kept);
+    assert_eq!(again.status(), Status::Held);
+    within(again.release()).await.unwrap();
+    emptied(&setup.outsider, &path).await;
+}
+
 /// Tasks of a client may end before those that wait for them, which are told, even if the session is driven on.
 #[test_with(on_each_release)]
 async fn waiters_fail_when_the_task_of_the_cohort_ends(setup: Setup) {

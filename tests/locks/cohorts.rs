@@ -273,6 +273,20 @@ async fn lingering_lock_is_given_back_in_the_end(setup: Setup) {
 
 /// No task can want it any more, however long it would linger.
 #[test_with(on_each_release)]
+async fn lock_may_linger_for_ever(setup: Setup) {
+    let path = setup.existing("forever").await;
+    let zk = setup.client().await;
+    let lock = CohortLock::builder(&zk, &path).linger(Duration::MAX).build();
+    let first = within(lock.acquire()).await.unwrap();
+    let node = first.path().to_owned();
+    within(first.release()).await.unwrap();
+    let again = within(lock.acquire()).await.unwrap();
+    assert_eq!(again.path(), node);
+    drop((again, lock));
+    emptied(&setup.outsider, &path).await;
+}
+
+#[test_with(on_each_release)]
 async fn lingering_lock_ends_with_its_cohort(setup: Setup) {
     let (path, zk) = (setup.existing("deserted").await, setup.client().await);
     let lock = CohortLock::builder(&zk, &path).linger(LONG).build();

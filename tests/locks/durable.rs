@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use zk_client::{AclList, CreateMode, Id, Perms, Rejection};
-use zk_locks::{AcquireError, Client, DurableLock, Lost, Status};
+use zk_locks::{AcquireError, Client, DurableLock, Layout, Lost, Status};
 use zk_proto::OpCode;
 use zk_testkit::{proxy::Match, server::Member};
 use zk_tests::{
     network::{Disposition, Network, pass},
+    polls::dropped_when_woken,
     test_with,
 };
 
@@ -303,4 +304,116 @@ async fn clones_exclude_each_other_while_a_grant_is_in_doubt(network: Network) {
     guard.check().await.unwrap();
     guard.release().await.unwrap();
     lock.try_acquire().await.unwrap().expect("it is free").release().await.unwrap();
+}
+
+/// At any point, also between the grant and the next look of its caller, and while the session is being left.
+#[test_with(in_virtual_time)]
+async fn dropped_acquire_leaves_no_grant(network: Network) {
+    let outsider = client_on(&network, "outsider").await;
+    for leaves in [false, true] {
+        let mut wakes = 0;
+        loop {
+            wakes += 1;
+            let zk = client_on(&network, "ours").await;
+            let lock = DurableLock::new(&zk, "/job", "job").without_lease();
+            let ended = dropped_when_woken(wakes, lock.acquire()).await;
+            drop(lock);
+            if leaves {
+                within(zk.detach()).await;
+            }
+            pass(Duration::from_secs(1)).await;
+            if let Some(ended) = ended {
+                assert!(wakes > 3, "it was never dropped");
+                within(outsider.delete(ended.unwrap().path())).await.unwrap();
+                break;
+            }
+            emptied(&outsider, &grants("/job")).await;
+        }
+    }
+}
+
+/// Its owner's attempts are behind no other's, also those that had to wait at first.
+#[test_with(in_virtual_time)]
+async fn owner_that_drops_its_guard_waits_for_no_other(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let lock = DurableLock::new(&zk, "/job", "ours").without_lease();
+    let theirs = DurableLock::new(&other, "/job", "theirs").without_lease();
+    for is_first in [false, true] {
+        let guard = within(lock.acquire()).await.unwrap();
+        let waits = |lock: &DurableLock| {
+            let lock = lock.clone();
+            tokio::spawn(async move { lock.acquire().await })
+        };
+        let mut waiting = Vec::new();
+        for lock in if is_first { [&lock, &theirs] } else { [&theirs, &lock] } {
+            waiting.push(waits(lock));
+            joined(&other, "/job/locks", waiting.len()).await;
+        }
+        pass(Duration::from_secs(3)).await;
+        drop(guard);
+        let (theirs, ours) = if is_first { (1, 0) } else { (0, 1) };
+        pass(Duration::from_secs(1)).await;
+        assert!(waiting[ours].is_finished() && !waiting[theirs].is_finished(), "{is_first}");
+        for index in [ours, theirs] {
+            within((&mut waiting[index]).await.unwrap().unwrap().release()).await.unwrap();
+        }
+    }
+}
+
+/// As others read it, however long or odd it is.
+#[test_with(in_virtual_time)]
+async fn lease_is_that_of_the_record(network: Network) {
+    let zk = client_on(&network, "ours").await;
+    let cases = [
+        (Duration::MAX, Duration::from_millis(u64::MAX)),
+        (Duration::from_nanos(1_999_999), Duration::from_millis(1)),
+        (Duration::ZERO, Duration::from_millis(1)),
+    ];
+    for (wished, meant) in cases {
+        let lock = DurableLock::new(&zk, "/job", "job").lease(wished);
+        let guard = within(lock.acquire()).await.unwrap();
+        let left = guard.lease_left();
+        // Centuries are for ever.
+        assert!(left <= meant || wished == Duration::MAX && left == wished, "{wished:?}: {left:?}");
+        assert_eq!(within(lock.holder()).await.unwrap().unwrap().lease, Some(meant));
+        drop(guard);
+        let again = within(lock.try_acquire()).await.unwrap().expect("it is its owner's");
+        within(again.release()).await.unwrap();
+    }
+}
+
+/// Appending to a path that is none might make one.
+#[test_with(in_virtual_time)]
+async fn invalid_path_makes_no_node(network: Network) {
+    let zk = client_on(&network, "ours").await;
+    let (before, _) = zk.children("/").await.unwrap();
+    for path in ["", "/a/", "a", "/a//b"] {
+        let lock = DurableLock::new(&zk, path, "job");
+        for ended in [lock.acquire().await.map(drop), lock.try_acquire().await.map(drop)] {
+            let error = ended.unwrap_err();
+            assert!(matches!(error, AcquireError::InvalidPath(_)), "{path:?}: {error:?}");
+        }
+        assert!(lock.holder().await.is_err(), "{path:?}");
+    }
+    assert_eq!(zk.children("/").await.unwrap().0, before);
+}
+
+/// The name of a place without an id can be another contender's, once the path was made anew.
+#[test_with(on_each_release)]
+async fn grant_deletes_no_other_contenders_place(setup: Setup) {
+    let path = setup.existing("nameless").await;
+    let (proxy, zk) = setup.proxied().await;
+    let lock = DurableLock::builder(&zk, &path).layout(Layout::Bare).build().owned_by("ours");
+    within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
+    let taking = proxy.on(Match::request(OpCode::MULTI).once()).hold();
+    let attempt = tokio::spawn(async move { lock.acquire().await });
+    within(taking.fired()).await;
+    let other = &setup.outsider;
+    let (names, _) = other.children(&format!("{path}/locks")).await.unwrap();
+    let place = format!("{path}/locks/{}", names[0]);
+    other.delete(&place).await.unwrap();
+    other.create(&place, b"theirs").await.unwrap();
+    taking.release();
+    within(within(attempt).await.unwrap().unwrap().release()).await.unwrap();
+    assert_eq!(other.get(&place).await.unwrap().0, "theirs");
 }

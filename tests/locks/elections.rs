@@ -2,16 +2,17 @@
 
 use std::{ops::Deref, time::Duration};
 
-use zk_client::{Cause, CreateMode};
+use zk_client::{Cause, CreateMode, SessionState};
 use zk_locks::{
     AcquireError, CheckError, Client, Election, Kind, LatchState, Layout, LeaderLatch, Lost, Status,
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Match, Proxy};
-use zk_tests::test_with;
+use zk_tests::{network::Network, test_with};
 
 use crate::locks::support::{
-    Setup, emptied, joined, on_each_release, on_each_release_threaded, options_for, within,
+    Setup, client_on, emptied, in_virtual_time, joined, on_each_release, on_each_release_threaded,
+    options_for, within,
 };
 
 /// Of sessions that are to expire.
@@ -236,4 +237,21 @@ async fn end_of(latch: &LeaderLatch) -> AcquireError {
         LatchState::Ended(why) => why.clone(),
         state => panic!("{state:?} is no end"),
     }
+}
+
+/// Also the node of a term that was lost with the lease, while its session lives on.
+#[test_with(in_virtual_time)]
+async fn resigning_waits_for_the_node_of_a_lost_term(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let latch = Election::new(&zk, "/leaders").latch(b"");
+    let mut states = latch.subscribe();
+    within(states.wait_for(|state| matches!(state, LatchState::Leading { .. }))).await.unwrap();
+    let node = latch.path().unwrap();
+    network.cut("ours");
+    within(states.wait_for(|state| *state == LatchState::Waiting)).await.unwrap();
+    network.heal();
+    within(latch.resign()).await;
+    let state = zk.session().state();
+    assert!(!matches!(state, SessionState::Ended(_)), "it has outlived its lease: {state:?}");
+    assert!(other.exists(&node).await.unwrap().is_none());
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use zk_client::{CreateMode, SessionState, WriteError};
 use zk_locks::{
-    AcquireError, Barrier, CheckError, Client, ConnectOptions, Election, LatchState, Lock, Lost,
-    Semaphore, Status,
+    AcquireError, Barrier, CheckError, Client, ConnectOptions, DoubleBarrier, Election, LatchState,
+    Lock, Lost, Semaphore, Status,
 };
 use zk_proto::OpCode;
 use zk_testkit::{
@@ -129,6 +129,40 @@ async fn unseen_permit_is_not_granted_again() {
     zk.delete(&format!("/s/leases/{}", names[0])).await.unwrap();
     let guard = within(acquire).await.unwrap().unwrap();
     within(guard.release()).await.unwrap();
+}
+
+/// One that has heard that all are there, and goes on over a member that does not show all of them yet.
+#[tokio::test]
+async fn unseen_participant_is_not_left_behind() {
+    let (server, leader, follower) = ensemble(|config| config.release = Release::V3_8).await;
+    let outsider = options(&server, &[leader]).connect().await.unwrap();
+    let zk = connected_to(&server, leader, follower).await;
+    let asleep = server.proxy_of(leader).on(Match::reply(OpCode::GET_DATA).once()).watch();
+    let entering = tokio::spawn({
+        let barrier = DoubleBarrier::new(&zk, "/b", 2);
+        async move { barrier.enter().await }
+    });
+    within(asleep.fired()).await;
+    let behind = server.proxy_of(follower);
+    server.with(|ensemble, now| ensemble.set_lag(now, follower, LAG));
+    let theirs = within(DoubleBarrier::new(&outsider, "/b", 2).enter()).await.unwrap();
+    let ours = within(entering).await.unwrap().unwrap();
+    server.proxy_of(leader).refuse_connections().await;
+    server.proxy_of(leader).reset_all();
+    within(behind.wait_for(|frame| frame.kind == Kind::ConnectResponse)).await;
+    server.proxy_of(leader).accept_connections().await;
+
+    let looks = behind.on(Match::request(OpCode::EXISTS).once()).watch();
+    let leaving = tokio::spawn(ours.leave());
+    within(looks.fired()).await;
+    // Answered when the member shows all, behind whatever comes of that.
+    for _ in 0..6 {
+        within(zk.sync("/").into_future()).await.unwrap();
+    }
+    assert!(!leaving.is_finished(), "{}", behind.frames());
+    let (left, ours) = within(async { tokio::join!(theirs.leave(), leaving) }).await;
+    left.unwrap();
+    ours.unwrap().unwrap();
 }
 
 /// Scenarios 10 and 11: what an old session has left, and a member still shows, belongs to no new session.

@@ -98,6 +98,31 @@ async fn eviction_needs_the_observed_token(setup: Setup) {
     within(next.release()).await.unwrap();
 }
 
+/// Its name is another's by then.
+#[test_with(on_each_release)]
+async fn later_node_of_the_name_is_not_asked_for_the_lock(setup: Setup) {
+    let path = setup.existing("asked").await;
+    let zk = &setup.outsider;
+    let bare = Lock::builder(zk, &path).layout(Layout::Bare).build();
+    for lock in [bare, Lock::named(zk, &path, "report").build()] {
+        let first = within(lock.acquire()).await.unwrap();
+        let seen = contender(&lock, 0).await;
+        assert!(lock.queue().revoke(&seen).await.unwrap());
+        let name = first.path().to_owned();
+        within(first.release()).await.unwrap();
+        zk.delete(&path).await.unwrap();
+        zk.create(&path, b"").await.unwrap();
+        let second = within(lock.acquire()).await.unwrap();
+        assert_eq!(second.path(), name);
+        assert!(!lock.queue().revoke(&seen).await.unwrap());
+        assert!(!Queue::new(zk, &path).revoke(&seen).await.unwrap());
+        assert_eq!(zk.exists(&name).await.unwrap().unwrap().version, 0);
+        within(second.release()).await.unwrap();
+        zk.delete(&path).await.unwrap();
+        zk.create(&path, b"").await.unwrap();
+    }
+}
+
 /// The path is made anew while the eviction is under way, and the next contender's node has the name and the version of
 /// the one that was to go.
 #[test_with(on_each_release)]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use zk_client::{AclList, Id, Perms};
 use zk_locks::{AcquireError, Client, Lock, MultiLock, RwLock};
 use zk_testkit::{TestServer, real::Release, server::Config};
 use zk_tests::{
@@ -155,6 +156,32 @@ async fn waiting_in_vain_is_remembered(network: Network) {
     held.release().await.unwrap();
     let anew = soon("the last", waiting).await.unwrap().unwrap();
     assert!(anew.path().ends_with("-0000000000"), "{}", anew.path());
+}
+
+/// It is used as it is. That it is refused is remembered for a while.
+#[test_with(in_virtual_time)]
+async fn path_that_may_not_be_deleted_is_used_as_it_is(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let kept = Perms::READ | Perms::WRITE | Perms::CREATE | Perms::ADMIN;
+    zk.create("/kept", b"").acl(&AclList::from_iter([Id::anyone().may(kept)])).await.unwrap();
+    let guard = soon("first", lock(&zk, "/kept/lock").acquire()).await.unwrap();
+    guard.release().await.unwrap();
+    let before = zk.exists("/kept/lock").await.unwrap().unwrap().cversion;
+    for _ in 0..2 {
+        let guard = soon("try", lock(&zk, "/kept/lock").try_acquire()).await.unwrap();
+        guard.expect("it is free").release().await.unwrap();
+        let several = MultiLock::of([lock(&zk, "/kept/lock"), Lock::new(&zk, "/other")]);
+        soon("several", several.acquire()).await.unwrap().release().await.unwrap();
+    }
+    let after = zk.exists("/kept/lock").await.unwrap().unwrap().cversion;
+    assert_eq!(after - before, 4 * 2, "a create and a delete for each");
+    // Nor does one behind another wait for the path.
+    let held = lock(&other, "/kept/lock").acquire().await.unwrap();
+    let waiting = tokio::spawn(async move { lock(&zk, "/kept/lock").acquire().await });
+    pass(SOON).await;
+    assert_eq!(contenders(&other, "/kept/lock").await, 2);
+    held.release().await.unwrap();
+    drop(soon("the next", waiting).await.unwrap().unwrap());
 }
 
 /// Without a number there is no place in the queue, whatever can be shared.

@@ -92,12 +92,19 @@ impl Queue {
     /// Asks a contender to give the lock back: [`Guard::revoked`](crate::Guard::revoked) resolves, and Curator's
     /// revocable locks understand it too. The contender decides whether it does. One write.
     ///
-    /// Returns `false` if it has left.
+    /// Returns `false` if it has left, or if another node, with another token, has its name by now. Where a name has no id, as
+    /// with [`Lock::named`](crate::Lock::named) and [`Layout::Bare`](crate::Layout::Bare), that costs a read, and one that
+    /// gets the name between the two is asked instead.
     ///
     /// # Errors
     /// [`WriteError`]. Asking twice does no harm.
     pub async fn revoke(&self, contender: &Contender) -> Result<bool, WriteError> {
-        match self.client.set(&join(&self.path, &contender.name), REVOKE).await {
+        let path = join(&self.path, &contender.name);
+        let is_unique = self.filter.has_id(&contender.name);
+        if !is_unique && !self.is_there(&path, contender.token).await? {
+            return Ok(false);
+        }
+        match self.client.set(&path, REVOKE).await {
             Ok(_) => Ok(true),
             Err(WriteError::Rejected(Rejection::NoNode)) => Ok(false),
             Err(error) => Err(error),

@@ -117,12 +117,15 @@ impl DoubleBarrier {
         let mode = CreateMode::Ephemeral;
         let (node, look) =
             wait_queue.plant(&id, mode, description, |client| self.look(client)).await?;
+        // What is heard from here on is of this connection or a later one.
+        let epoch = wait_queue.client.session().epoch();
         let own_watch = self.all_there(node.path(), node.stat().czxid, look).await?;
         let token = FencingToken::new(node.stat().czxid);
         let held = Held::new(wait_queue.client.clone(), node.path().to_owned(), token);
         Ok(Participation {
             guard: Guard::of(held.heard(own_watch, false), node)?,
             wait_queue: wait_queue.clone(),
+            epoch,
         })
     }
 
@@ -249,6 +252,8 @@ async fn recheck(pause: Option<Duration>) {
 pub struct Participation {
     guard: Guard,
     wait_queue: Arc<WaitQueue>,
+    /// That of a connection whose server knew of all participants, if it is still the same.
+    epoch: u64,
 }
 
 impl Deref for Participation {
@@ -267,7 +272,8 @@ impl fmt::Debug for Participation {
 impl Participation {
     /// Leaves, and waits until all others have left or are lost. Does not wait for participants of the next round.
     ///
-    /// At most one listing and one read for each of the others, and five requests besides.
+    /// At most one listing and one read for each of the others, and five requests besides; three more behind a lost
+    /// connection.
     ///
     /// Dropping the future leaves the barrier without waiting.
     ///
@@ -276,11 +282,11 @@ impl Participation {
     /// servers notice; unless they refuse to delete its node. That is [`AcquireError::Orphan`], at once: the session
     /// [counts](crate::Session::orphans) the node, and others wait until it is over or is permitted to.
     pub async fn leave(self) -> Result<(), AcquireError> {
-        let Self { guard, wait_queue } = self;
+        let Self { guard, wait_queue, epoch } = self;
         let WaitQueue { client, path, .. } = &*wait_queue;
         let own = name(guard.path()).to_owned();
         let mut staying = Some(guard);
-        let Some((names, until)) = round(&wait_queue).await? else { return Ok(()) };
+        let Some((names, until)) = present_round(&wait_queue, epoch).await? else { return Ok(()) };
         // The participants at the moment we began to leave. (The others remove `ready` as soon as they begin to leave;
         // later arrivals cannot be recognized then.)
         let mut there: BTreeSet<String> = names.iter().cloned().collect();
@@ -327,6 +333,24 @@ impl Participation {
     /// there.
     pub async fn leave_timeout(self, time: Duration) -> Result<(), AcquireError> {
         timeout(time, self.leave()).await.unwrap_or(Err(AcquireError::TimedOut))
+    }
+}
+
+/// As `round`, as late as what was heard over the connection of this epoch: before 3.9 events do not carry their
+/// transaction, so that another server need not know of a participant with whom one has entered.
+async fn present_round(
+    wait_queue: &WaitQueue,
+    mut epoch: u64,
+) -> Result<Option<(Vec<String>, Zxid)>, AcquireError> {
+    let WaitQueue { client, path, .. } = wait_queue;
+    loop {
+        let round = round(wait_queue).await?;
+        let now = client.session().epoch();
+        if now == epoch {
+            return Ok(round);
+        }
+        epoch = now;
+        client.sync(path).await?;
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use tokio::{
@@ -18,6 +19,9 @@ use crate::{
     observe::Observers,
     wait_queue::{Stay, WaitQueue},
 };
+
+/// Longer than any process runs, and short enough for an [`Instant`].
+const LINGER_MAX: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// What the tasks of a cohort share.
 pub(super) struct Shared {
@@ -158,8 +162,8 @@ impl Local {
         }
         let may_linger = has_runner && is_last && !is_deserted && !stay.linger.is_zero();
         let lingers = may_linger && !turn.contended;
-        if let Some(until) = Instant::now().checked_add(stay.linger).filter(|_| lingers) {
-            return Next::Linger(until);
+        if lingers {
+            return Next::Linger(Instant::now() + stay.linger.min(LINGER_MAX));
         }
         match self.waiters.pop_front() {
             Some(waiter) => Next::Pass(waiter),
@@ -196,7 +200,24 @@ impl Shared {
     }
 
     pub(super) fn is_busy(&self) -> bool {
+        self.notice_loss();
         let local = self.local();
         local.turn.is_some() || !local.waiters.is_empty()
+    }
+
+    /// Ends a turn whose lock is lost, although a task still keeps its guard: without a runner no other would.
+    fn notice_loss(&self) {
+        let local = self.local();
+        let turn = local.turn.as_ref().filter(|_| !local.has_runner);
+        let Some((number, held)) = turn.map(|turn| (turn.number, turn.held.clone())) else {
+            return;
+        };
+        drop(local);
+        if let Status::Lost(lost) = held.status() {
+            let mut local = self.local();
+            let over = local.turn(number).is_some().then(|| local.end(lost));
+            drop(local);
+            drop(over);
+        }
     }
 }

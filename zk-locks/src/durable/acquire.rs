@@ -1,12 +1,16 @@
 //! Waiting for the lock.
 
-use std::time::Duration;
+use std::{
+    ops::ControlFlow::{self, Break, Continue},
+    time::Duration,
+};
 
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{
     DurableGuard, DurableLock,
-    take::{Look, Outcome, Seen},
+    lock::Ends,
+    take::{Changed, Look, Outcome, Seen},
 };
 use crate::{
     error::AcquireError,
@@ -23,6 +27,7 @@ impl DurableLock {
     /// # Errors
     /// [`AcquireError`].
     pub async fn acquire(&self) -> Result<DurableGuard, AcquireError> {
+        let ends = self.live.ends();
         let mut look = self.look().await?;
         while self.is_ours(&look) {
             match self.take(None, &look, false).await? {
@@ -31,7 +36,7 @@ impl DurableLock {
             }
         }
         let position = self.queue.join(Role::Lock, Pace::MayWait).await?;
-        self.wait(position, look).await
+        self.wait(position, look, ends).await
     }
 
     /// As [`acquire`](Self::acquire), for at most this long.
@@ -81,43 +86,100 @@ impl DurableLock {
     /// Waits in the queue, and then for the end of the present grant.
     async fn wait(
         &self,
-        mut position: Position,
+        position: Position,
         first: Look,
+        mut ends: Ends,
     ) -> Result<DurableGuard, AcquireError> {
-        self.queue.wait(&mut position).await?;
-        let (mut look, mut watch) = (first, None);
+        let mut position = match self.wait_for_others(position, &mut ends).await? {
+            Break(guard) => return Ok(guard),
+            Continue(position) => position,
+        };
+        let mut look = first;
+        let mut watch: Option<Changed> = None;
         let mut seen = Seen::default();
         loop {
             seen.note(&look);
             let breaks = seen.is_over(&look);
             if look.grants.is_empty() || self.is_ours(&look) || breaks {
-                match self.take(Some(position), &look, breaks).await? {
-                    Outcome::Granted(guard) => return Ok(*guard),
-                    Outcome::Changed(back) => position = *back.ok_or(AcquireError::NodeDeleted)?,
-                }
+                position = match self.trade(position, &look, breaks).await? {
+                    Break(guard) => return Ok(guard),
+                    Continue(position) => position,
+                };
                 watch = None;
             }
-            let changed = match &mut watch {
+            let next = match &mut watch {
                 Some(watch) => tokio::select! {
                     biased;
-                    changed = timeout(seen.pause(&look), watch) => changed,
-                    stayed = self.queue.stay(&mut position) => {
-                        stayed?;
-                        self.queue.wait(&mut position).await?;
-                        continue;
-                    }
+                    heard = watch => heard.map(|()| Next::Watch).map_err(AcquireError::SessionEnded),
+                    () = ends.next() => Ok(Next::Look),
+                    () = sleep(seen.pause(&look)) => Ok(Next::Look),
+                    stayed = self.queue.stay(&mut position) => stayed.map(|()| Next::Wait),
                 },
                 // The first look is stale by now.
-                None => Ok(Ok(())),
+                None => Ok(Next::Watch),
             };
-            match changed {
-                Ok(event) => {
-                    event.map_err(AcquireError::SessionEnded)?;
+            match next? {
+                Next::Watch => {
                     let (next, changed) = self.look_and_watch().await?;
                     (look, watch) = (next, Some(changed));
                 }
-                Err(_) => look = self.look().await?,
+                Next::Look => look = self.look().await?,
+                Next::Wait => {
+                    position = match self.wait_for_others(position, &mut ends).await? {
+                        Break(guard) => return Ok(guard),
+                        Continue(position) => position,
+                    }
+                }
             }
         }
     }
+
+    /// Waits until no contender is ahead, or a grant of our owner's comes free: it is had past all of them.
+    async fn wait_for_others(
+        &self,
+        mut position: Position,
+        ends: &mut Ends,
+    ) -> Result<ControlFlow<DurableGuard, Position>, AcquireError> {
+        loop {
+            tokio::select! {
+                biased;
+                first = self.queue.wait(&mut position) => {
+                    first?;
+                    return Ok(Continue(position));
+                }
+                () = ends.next() => {}
+            }
+            let look = self.look().await?;
+            if self.is_ours(&look) {
+                match self.trade(position, &look, false).await? {
+                    Break(guard) => return Ok(Break(guard)),
+                    Continue(back) => position = back,
+                }
+            }
+        }
+    }
+
+    /// Tries to trade a place in the queue for the lock.
+    async fn trade(
+        &self,
+        position: Position,
+        look: &Look,
+        breaks: bool,
+    ) -> Result<ControlFlow<DurableGuard, Position>, AcquireError> {
+        match self.take(Some(position), look, breaks).await? {
+            Outcome::Granted(guard) => Ok(Break(*guard)),
+            Outcome::Changed(Some(position)) => Ok(Continue(*position)),
+            Outcome::Changed(None) => Err(AcquireError::NodeDeleted),
+        }
+    }
+}
+
+/// What the first waiter does next.
+enum Next {
+    /// Looks again, and watches.
+    Watch,
+    /// Looks again.
+    Look,
+    /// Sees whether it is still the first.
+    Wait,
 }

@@ -198,6 +198,15 @@ impl DurableGuard {
         }
     }
 
+    /// As [`release`](Self::release), with this client.
+    pub(super) fn release_with(
+        mut self,
+        client: Client,
+    ) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
+        self.client = client;
+        self.release()
+    }
+
     /// For how long it has been held, and whether it is lost.
     fn so_far(&self) -> (Duration, Option<Lost>) {
         (self.since.elapsed(), self.tenure.loss())

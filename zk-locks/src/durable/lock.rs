@@ -1,12 +1,9 @@
 //! The durable lock: its path, its owner, and its lease.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use zk_client::{Client, path::join};
+use tokio::sync::watch;
+use zk_client::Client;
 
 use crate::{builder::Builder, queue::Queue, wait_queue::WaitQueue};
 
@@ -93,7 +90,10 @@ pub struct DurableLock {
 
 /// The names of the grants that are held, or being made, through one value and its clones.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Live(Arc<Mutex<BTreeSet<String>>>);
+pub(super) struct Live(Arc<watch::Sender<BTreeSet<String>>>);
+
+/// Tells waiters of the same owner that a grant is live no more: it is theirs then, if it is still there.
+pub(super) struct Ends(watch::Receiver<BTreeSet<String>>);
 
 /// A grant that is held or being made. Dropping it says that it is neither any more.
 #[derive(Debug)]
@@ -105,22 +105,37 @@ pub(super) struct LiveGrant {
 impl Live {
     /// Begins a grant of this name.
     pub(super) fn begin(&self, name: &str) -> LiveGrant {
-        self.names().insert(name.to_owned());
+        // No waiter has to know.
+        self.0.send_if_modified(|names| {
+            names.insert(name.to_owned());
+            false
+        });
         LiveGrant { live: self.clone(), name: name.to_owned() }
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
-        self.names().contains(name)
+        self.0.borrow().contains(name)
     }
 
-    fn names(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The ends from now on.
+    pub(super) fn ends(&self) -> Ends {
+        Ends(self.0.subscribe())
+    }
+}
+
+impl Ends {
+    /// Waits for the next one. Can be dropped and called again.
+    pub(super) async fn next(&mut self) {
+        if self.0.changed().await.is_err() {
+            // The lock itself has the other side.
+            std::future::pending().await
+        }
     }
 }
 
 impl Drop for LiveGrant {
     fn drop(&mut self) {
-        self.live.names().remove(&self.name);
+        self.live.0.send_if_modified(|names| names.remove(&self.name));
     }
 }
 
@@ -138,8 +153,8 @@ impl DurableLock {
             // Without randomness every attempt fails anyway.
             let owner = wait_queue.client.unique_id().unwrap_or_default();
             Self {
-                queue: Arc::new(wait_queue.beside(join(&wait_queue.path, "locks"))),
-                grants: Arc::from(join(&wait_queue.path, "grants")),
+                queue: Arc::new(wait_queue.beside(wait_queue.below("locks"))),
+                grants: Arc::from(wait_queue.below("grants")),
                 owner: Arc::from(owner),
                 lease: Some(LEASE),
                 live: Live::default(),
@@ -155,10 +170,12 @@ impl DurableLock {
     }
 
     /// Sets the lease: how long others wait for a renewal. Choose it longer than servers may be unreachable. Counted in
-    /// milliseconds, at least one.
+    /// whole milliseconds, at least one.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = Some(lease.max(Duration::from_millis(1)));
+        // As others read it.
+        let millis = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
+        self.lease = Some(Duration::from_millis(millis.max(1)));
         self
     }
 

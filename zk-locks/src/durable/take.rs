@@ -19,7 +19,10 @@ use super::{
     record::Record,
     tenure::{RECHECK, Terms},
 };
-use crate::{error::AcquireError, token::FencingToken, wait_queue::Position};
+use crate::{error::AcquireError, layout::Role, token::FencingToken, wait_queue::Position};
+
+/// The session ended before the outcome was known.
+const GONE: AcquireError = AcquireError::SessionEnded(SessionEnd::Closed);
 
 /// How often a waiter looks in each lease.
 const LOOKS: u32 = 4;
@@ -45,6 +48,27 @@ pub(super) enum Outcome {
     Granted(Box<DurableGuard>),
     /// The state had changed; the place in the queue is still there, if there was one.
     Changed(Option<Box<Position>>),
+}
+
+/// An outcome under way to the caller. A grant that no caller receives is released, by a client that outlasts the others.
+struct Offer {
+    outcome: Option<Result<Outcome, AcquireError>>,
+    client: Client,
+}
+
+impl Offer {
+    fn accept(mut self) -> Result<Outcome, AcquireError> {
+        self.outcome.take().unwrap_or(Err(GONE))
+    }
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        let Some(Ok(Outcome::Granted(guard))) = self.outcome.take() else { return };
+        let client = self.client.clone();
+        // If this release fails, the lease frees the lock.
+        self.client.spawn(async move { drop(guard.release_with(client).await) });
+    }
 }
 
 /// Since when each grant has been unchanged, by our own clock, which may stand still but not run fast.
@@ -98,6 +122,7 @@ impl DurableLock {
 
     /// Reads the grants; creates their parent if it is missing.
     pub(super) async fn look(&self) -> Result<Look, AcquireError> {
+        self.queue.check_name(Role::Lock)?;
         loop {
             match self.client().children(&self.grants).await {
                 Ok((names, stat)) => return self.read(names, stat.version).await,
@@ -171,8 +196,7 @@ impl DurableLock {
             breaks,
         };
         self.queue.client.spawn(take.run(told));
-        let gone = AcquireError::SessionEnded(SessionEnd::Closed);
-        outcome.await.unwrap_or(Err(gone))
+        outcome.await.map_or(Err(GONE), Offer::accept)
     }
 }
 
@@ -203,14 +227,11 @@ enum Made {
 }
 
 impl Take {
-    async fn run(self, told: oneshot::Sender<Result<Outcome, AcquireError>>) {
-        let (client, lock) = (self.client.clone(), self.lock.clone());
-        let outcome = self.outcome().await;
-        if let Err(Ok(Outcome::Granted(guard))) = told.send(outcome) {
-            // The caller has gone. If this release fails, the lease frees the lock.
-            drop(guard.release().await);
-        }
-        drop((client, lock));
+    async fn run(self, told: oneshot::Sender<Offer>) {
+        let client = self.client.clone();
+        let outcome = Some(self.outcome().await);
+        // The caller may have gone, or go before it looks.
+        drop(told.send(Offer { outcome, client }));
     }
 
     async fn outcome(mut self) -> Result<Outcome, AcquireError> {
@@ -251,7 +272,9 @@ impl Take {
             };
         }
         multi = multi.create_with_acl(path, data, CreateMode::Persistent, &settings.acl);
-        if let Some(position) = position {
+        // A name without an id can be another contender's by now.
+        let place = position.as_ref().filter(|_| settings.filter.has_ids());
+        if let Some(position) = place {
             multi = multi.delete(position.node.path());
         }
         match multi.await {

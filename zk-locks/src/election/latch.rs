@@ -206,20 +206,21 @@ struct LatchTask {
 impl LatchTask {
     async fn run(self) {
         let mut backoff = Backoff::default();
+        // The node of the last term, on its way out.
+        let mut former = None;
         loop {
             let elected = tokio::select! {
                 biased;
-                () = self.stopped() => return,
+                () = self.stopped() => return self.has_left(former).await,
                 stands = self.stand() => self.elected(stands).await,
             };
             let pause = match elected {
-                Ok(None) => return,
+                Ok(None) => return self.has_left(former).await,
                 Ok(Some(leadership)) => {
                     self.lead(&leadership).await;
+                    former = Some((leadership.path().to_owned(), Box::pin(leadership.resign())));
                     if self.stopped.borrow().is_some() {
-                        let path = leadership.path().to_owned();
-                        // The channel stays open until then.
-                        return self.stood_down(path, leadership.resign().await);
+                        return self.has_left(former).await;
                     }
                     backoff.pause()
                 }
@@ -232,7 +233,7 @@ impl LatchTask {
             };
             tokio::select! {
                 biased;
-                () = self.stopped() => return,
+                () = self.stopped() => return self.has_left(former).await,
                 () = pass(pause) => {}
             }
         }
@@ -264,6 +265,16 @@ impl LatchTask {
             return Ok(None);
         };
         Ok(Some(Leadership { guard: granted.inspect_err(|_| self.node.set(None))? }))
+    }
+
+    /// Waits until the node of a term is deleted. The channel stays open until then.
+    async fn has_left(
+        &self,
+        former: Option<(String, impl Future<Output = Result<(), ReleaseError>>)>,
+    ) {
+        if let Some((path, left)) = former {
+            self.stood_down(path, left.await);
+        }
     }
 
     /// Has subscribers know that servers refuse to delete our node.

@@ -163,8 +163,9 @@ impl Names {
             let (_, number) = endings(name).find(|(before, _)| self.is_marked(before, marker))?;
             Some((marker.len(), (number, kind)))
         });
-        // One marker may be a suffix or prefix of another: the longest wins. Of two equal ones the writer's counts.
-        read.max_by_key(|(length, _)| *length).map(|(_, numbered)| numbered)
+        // One marker may be a suffix or prefix of another: the longest wins. Of two equal ones the reader's does not count.
+        read.max_by_key(|(length, (_, kind))| (*length, *kind != Kind::Read))
+            .map(|(_, numbered)| numbered)
     }
 }
 
@@ -211,5 +212,8 @@ mod tests {
         let name = format!("{ID}rw-0000000007");
         assert_eq!(read(names, &name), Some((7, Kind::Write)));
         assert_eq!(read(names.marker_first(), "rw-web-1-0000000007"), Some((7, Kind::Write)));
+        // Nor who takes a lock for one.
+        let names = Names::new("lock-").read_write("lock-", "w-");
+        assert_eq!(read(names, &format!("{ID}lock-0000000007")), Some((7, Kind::Exclusive)));
     }
 }

@@ -8,7 +8,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::watch, time::timeout};
-use zk_client::{Client, ReadError, path::join};
+use zk_client::{Client, ReadError};
 
 use crate::{
     builder::Builder,
@@ -88,7 +88,7 @@ impl Semaphore {
     }
 
     fn over(wait_queue: &WaitQueue) -> Self {
-        let below = |name| Arc::new(wait_queue.beside(join(&wait_queue.path, name)));
+        let below = |name| Arc::new(wait_queue.beside(wait_queue.below(name)));
         let (mutex, leases) = (below("locks"), below("leases"));
         Self { mutex, leases, permits: Arc::new(watch::Sender::new(1)), count: None }
     }

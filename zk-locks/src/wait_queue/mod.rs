@@ -22,7 +22,7 @@ use std::{borrow::Cow, time::Duration};
 
 use zk_client::{
     AclList, CallOptions, Client, Create, Rejection, WriteError,
-    path::{ZkPath, ancestors, parent},
+    path::{ZkPath, ancestors, join, parent},
 };
 
 use crate::{
@@ -133,11 +133,14 @@ impl WaitQueue {
         Self { client, path, settings, required }
     }
 
+    /// A path below that of the recipe; if that is invalid, the same, as appending to it might make a valid one.
+    pub(crate) fn below(&self, name: &str) -> String {
+        if self.check_path().is_ok() { join(&self.path, name) } else { self.path.clone() }
+    }
+
     /// Another queue of the same recipe: at this path, with the same required node.
     pub(crate) fn beside(&self, path: String) -> Self {
         let required = self.required.clone();
-        // Appending to an invalid path might make a valid one.
-        let path = if self.check_path().is_ok() { path } else { self.path.clone() };
         Self { required, ..Self::new(self.client.clone(), path, self.settings.clone()) }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -50,22 +50,41 @@ pub(super) struct Renewal {
     until: Option<Instant>,
 }
 
-/// Since when attempts of a session wait for each (absolute) path to become empty.
+/// What attempts of a session know of each (absolute) path.
 #[derive(Debug, Default)]
-struct Renewals(Mutex<HashMap<String, Instant>>);
+struct Renewals(Mutex<HashMap<String, Renewing>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Renewing {
+    /// When the first of them has begun to wait for it to become empty.
+    since: Instant,
+    /// Whether servers have refused to delete it.
+    is_refused: bool,
+}
 
 impl Renewals {
     /// How long an attempt waits that begins now; `None` if that has been in vain of late.
     fn until(&self, path: &str) -> Option<Instant> {
-        let now = Instant::now();
-        let mut begun = self.begun();
-        begun.retain(|_, since| now.duration_since(*since) < RESPITE);
-        let since = *begun.entry(path.to_owned()).or_insert(now);
-        Some(since + PATIENCE).filter(|until| *until > now)
+        let since = self.begun().entry(path.to_owned()).or_insert_with(Renewing::now).since;
+        Some(since + PATIENCE).filter(|until| *until > Instant::now())
     }
 
-    fn begun(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether an attempt would only meet the same refusal again.
+    fn is_refused(&self, path: &str) -> bool {
+        self.begun().get(path).is_some_and(|renewing| renewing.is_refused)
+    }
+
+    /// Those that are not to be forgotten yet.
+    fn begun(&self) -> MutexGuard<'_, HashMap<String, Renewing>> {
+        let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        begun.retain(|_, renewing| renewing.since.elapsed() < RESPITE);
+        begun
+    }
+}
+
+impl Renewing {
+    fn now() -> Self {
+        Self { since: Instant::now(), is_refused: false }
     }
 }
 
@@ -94,6 +113,9 @@ impl WaitQueue {
             return None;
         }
         let own = self.settings.filter.parse(node.name().to_owned()).ok()?;
+        if is_usable(&own) && self.renewals().is_refused(&self.client.absolute(&self.path)) {
+            return None;
+        }
         // Without an answer the listing behind the delete decides.
         let names = listed.iter().flat_map(|(names, _)| names.iter());
         let others: Vec<_> = names.filter(|name| *name != own.name).collect();
@@ -129,7 +151,11 @@ impl WaitQueue {
         if !is_usable(own) {
             return Some(Instant::now() + PATIENCE);
         }
-        self.client.extension::<Renewals>().until(&self.client.absolute(&self.path))
+        self.renewals().until(&self.client.absolute(&self.path))
+    }
+
+    fn renewals(&self) -> Arc<Renewals> {
+        self.client.extension()
     }
 
     /// Leaves the queue, waits until all others have, and deletes the path, if that happens in time.
@@ -165,7 +191,8 @@ impl WaitQueue {
         Ok(())
     }
 
-    /// Waits until all contenders have left the queue, as long as that is worth a wait, and deletes the path.
+    /// Waits until all contenders have left the queue, as long as that is worth a wait, and deletes the path. One that
+    /// servers refuse to delete is used as it is.
     async fn renew(&self, Renewal { own, until }: &Renewal) -> Result<(), AcquireError> {
         tracing::info!(path = self.path, "making the path anew");
         if self.settings.lock_delay.is_some() {
@@ -191,10 +218,17 @@ impl WaitQueue {
                 Ok(()) | Err(WriteError::Rejected(Rejection::NoNode)) => break,
                 // A contender has joined, or the outcome is unknown: look again.
                 Err(WriteError::Rejected(Rejection::NotEmpty) | WriteError::InDoubt { .. }) => {}
+                Err(WriteError::Rejected(rejection)) => {
+                    tracing::warn!(path = self.path, %rejection, "cannot make the path anew");
+                    let refused = Renewing { is_refused: true, ..Renewing::now() };
+                    let path = self.client.absolute(&self.path).into_owned();
+                    self.renewals().begun().insert(path, refused);
+                    return Ok(());
+                }
                 Err(error) => return Err(error.into()),
             }
         }
-        self.client.extension::<Renewals>().begun().remove(&*self.client.absolute(&self.path));
+        self.renewals().begun().remove(&*self.client.absolute(&self.path));
         Ok(())
     }
 }
