@@ -69,46 +69,41 @@ impl Driver {
         self.parts.session.submit(now, Token::of(sweep.since(now).request()));
     }
 
-    /// Leaves the session once a caller has asked for it and nothing is left to do: the client that resumes it would
-    /// not know of unwanted nodes.
-    pub(super) fn detach_when_done(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
-        let Some(detaching) = self.detaching.as_deref_mut() else { return false };
-        let has_gone = match detaching {
-            Detaching::Asked(caller) => {
-                let has_gone = caller.poll_closed(cx).is_ready();
-                let swept = self.parts.known.sweeps.hopeful() == 0 && self.cleanups == 0;
-                let done = self.attempts.is_empty() && swept && self.parts.receiver.is_empty();
-                if !done && !has_gone {
-                    return false;
-                }
-                has_gone
+    /// Offers the session to a caller that has asked to leave it, once nothing is left to do: the client that resumes it
+    /// would not know of unwanted nodes. Returns whether anything has happened.
+    pub(super) fn offer_when_done(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
+        let Some(Detaching::Asked(caller)) = self.detaching.as_deref_mut() else { return false };
+        let mut has_gone = caller.poll_closed(cx).is_ready();
+        let swept = self.parts.known.sweeps.hopeful() == 0 && self.cleanups == 0;
+        let done = self.attempts.is_empty() && swept && self.parts.receiver.is_empty();
+        if done && !has_gone {
+            let (accepted, answer) = oneshot::channel();
+            let credentials = self.parts.session.credentials();
+            let offered = Some(Box::new(Detaching::Offered(answer)));
+            let asked = std::mem::replace(&mut self.detaching, offered);
+            if let Some(Detaching::Asked(caller)) = asked.map(|asked| *asked) {
+                has_gone = caller.send(Handover { credentials, accepted }).is_err();
             }
-            Detaching::Offered(accepted) => match Pin::new(accepted).poll(cx) {
-                Poll::Pending => return false,
-                Poll::Ready(Ok(())) => {
-                    self.detaching = None;
-                    self.parts.session.detach();
-                    return true;
-                }
-                Poll::Ready(Err(_)) => true,
-            },
-        };
-        if has_gone || !self.offer() {
+        }
+        if has_gone {
             // The caller was to have the session.
             self.close_unless_closing(now);
         }
-        true
+        done || has_gone
     }
 
-    /// Offers the session to the caller that wants to leave it. Returns whether that is still there.
-    fn offer(&mut self) -> bool {
-        let Some(Detaching::Asked(caller)) = self.detaching.take().map(|it| *it) else {
-            return false;
-        };
-        let (accepted, answer) = oneshot::channel();
-        let credentials = self.parts.session.credentials();
-        self.detaching = Some(Box::new(Detaching::Offered(answer)));
-        caller.send(Handover { credentials, accepted }).is_ok()
+    /// Leaves the session if the caller to which it was offered has accepted it. Returns whether that is not known yet.
+    pub(super) fn awaits_acceptance(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(Detaching::Offered(answer)) = self.detaching.as_deref_mut() else { return false };
+        match Pin::new(answer).poll(cx) {
+            Poll::Pending => return true,
+            Poll::Ready(Ok(())) => {
+                self.detaching = None;
+                self.parts.session.detach();
+            }
+            Poll::Ready(Err(_)) => self.close_unless_closing(self.now()),
+        }
+        false
     }
 
     /// Ends the session for want of a caller, in the time that another one has set if it is being ended already.

@@ -102,19 +102,14 @@ pub(crate) struct Driver {
 
 pub(super) enum Detaching {
     Asked(oneshot::Sender<Handover>),
-    /// Waits for the caller to accept it.
+    /// Waits for the caller to accept it. Nothing is sent and nothing read meanwhile: the credentials say how far both have
+    /// come.
     Offered(oneshot::Receiver<()>),
 }
 
 pub(super) struct Probe {
     pub(super) server: Arc<str>,
     pub(super) answer: Pin<Box<dyn Future<Output = ProbeAnswer> + Send>>,
-}
-
-impl Detaching {
-    const fn is_offered(&self) -> bool {
-        matches!(self, Self::Offered(_))
-    }
 }
 
 impl Driver {
@@ -154,6 +149,9 @@ impl Driver {
     /// Other tasks run once half of the due replies have been delivered, or [fewer](Self::leave_lockstep): if all were, and only then followed by new
     /// requests, client and server would alternate instead of working concurrently.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.awaits_acceptance(cx) {
+            return Poll::Pending;
+        }
         if self.answers == 0 {
             // Requests submitted during the pause are sent before anything else is handled.
             self.take_commands(cx);
@@ -162,6 +160,9 @@ impl Driver {
         self.answers = ANSWERS_MIN.max(self.under_way.div_ceil(2));
         for _ in 0..TURNS_PER_POLL {
             let busy = self.turn(cx);
+            if self.awaits_acceptance(cx) {
+                return Poll::Pending;
+            }
             if self.answers == 0 {
                 break;
             }
@@ -215,7 +216,7 @@ impl Driver {
         self.publish_lease();
         self.count_load();
         self.close_when_done(now);
-        busy |= self.detach_when_done(cx, now);
+        busy |= self.offer_when_done(cx, now);
         busy | self.write(cx)
     }
 
@@ -339,10 +340,6 @@ impl Driver {
         if let Poll::Ready(outcome) = self.link.poll_dial(cx) {
             session.dialed(now, outcome.map_err(Into::into));
             return true;
-        }
-        if self.detaching.as_deref().is_some_and(Detaching::is_offered) {
-            // Whatever servers say now is for the client that resumes the session.
-            return false;
         }
         let read = if self.is_quiet {
             let read = self.link.poll_read_little(cx, session.inbound());

@@ -261,6 +261,5 @@ impl Checker {
             || proofs.disowned.is_some()
             || self.options.reads_alone(client)
             || self.is_doubtful(id)
-            || matches!(session.state(), SessionState::Closing | SessionState::Ended(_))
     }
 }

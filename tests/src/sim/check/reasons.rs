@@ -275,9 +275,12 @@ impl Checker {
                 self.may_have_lost_a_node(client, session) && self.is_gone(session, &loss.nodes)
             }
             Lost::LeaseRanOut => {
-                let id = session.id();
-                self.reasons.relied.get(&id).is_none_or(|&until| self.now >= until)
-                    && loss.since.is_none_or(|since| self.may_have_run_out(client, session, since))
+                // By the close, or some time before it.
+                let relied = self.reasons.relied.get(&session.id());
+                let is_left = relied.is_none_or(|&until| self.now >= until)
+                    && matches!(session.state(), SessionState::Closing | SessionState::Ended(_));
+                is_left
+                    || loss.since.is_none_or(|since| self.may_have_run_out(client, session, since))
             }
             Lost::HeldTooLong => drawn.is_none_or(|drawn| {
                 drawn.release_after.is_some_and(|limit| {
