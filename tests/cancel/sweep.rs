@@ -7,9 +7,9 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use zk_client::SessionState;
-use zk_tests::{network::pass, paused, share::Share};
+use zk_tests::{network::pass, paused, polls::dropped_when_woken, share::Share};
 
 use crate::cancel::{
     scene::{Scene, scenes},
@@ -52,6 +52,8 @@ enum When {
 enum Where {
     /// At its n-th suspension, from 1.
     Suspension(usize),
+    /// When it has been woken the n-th time, from 1: what it was woken for goes with it.
+    Waking(u64),
     /// So many milliseconds after it began: before or after all that happens then.
     Instant { millis: u64, before: bool },
     /// Nowhere.
@@ -69,6 +71,13 @@ enum Disposition {
 
 /// Polls a future until it is to be dropped.
 async fn dropped_at<T>(place: Where, future: impl Future<Output = T>) -> Result<T, Disposition> {
+    if let Where::Waking(wakes) = place {
+        let dropped = dropped_when_woken(wakes, future);
+        return match timeout(Duration::from_millis(LIMIT_MILLIS), dropped).await {
+            Ok(output) => output.ok_or(Disposition::Dropped),
+            Err(_) => Err(Disposition::StillThere),
+        };
+    }
     let mut future = pin!(future);
     let mut polls = 0;
     let mut polled = pin!(poll_fn(|cx| {
@@ -83,7 +92,7 @@ async fn dropped_at<T>(place: Where, future: impl Future<Output = T>) -> Result<
     }));
     let (limit, at_limit) = match place {
         Where::Instant { millis, .. } => (Duration::from_millis(millis), Disposition::Dropped),
-        Where::Suspension(_) | Where::Nowhere => {
+        Where::Suspension(_) | Where::Waking(_) | Where::Nowhere => {
             (Duration::from_millis(LIMIT_MILLIS), Disposition::StillThere)
         }
     };
@@ -189,12 +198,10 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 fn sweep(scene: &Scene, state: State, when: When) -> usize {
     let drop_at = |place| run(drop_once(scene, state, when, place));
     let mut dropped = 0;
-    for suspension in 1.. {
-        match drop_at(Where::Suspension(suspension)) {
-            Disposition::Dropped => dropped += 1,
-            Disposition::Ended | Disposition::StillThere => break,
-        }
-    }
+    let suspensions = (1..).map(Where::Suspension);
+    dropped += suspensions.take_while(|place| drop_at(*place) == Disposition::Dropped).count();
+    let wakes = (1..).map(Where::Waking);
+    dropped += wakes.take_while(|place| drop_at(*place) == Disposition::Dropped).count();
     let instants = (0..8).chain((8..LIMIT_MILLIS).step_by(23));
     'instants: for millis in instants {
         for before in [true, false] {

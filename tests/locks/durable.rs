@@ -1,7 +1,14 @@
 //! Locks that stay locked when their holders die, and how they come free again.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
 
+use tokio::task::JoinSet;
 use zk_client::{AclList, CreateMode, Id, Perms, Rejection};
 use zk_locks::{AcquireError, Client, DurableLock, Layout, Lost, Status};
 use zk_proto::OpCode;
@@ -358,6 +365,41 @@ async fn owner_that_drops_its_guard_waits_for_no_other(network: Network) {
             within((&mut waiting[index]).await.unwrap().unwrap().release()).await.unwrap();
         }
     }
+}
+
+/// What is released is no business of those behind others, also if they are its owner's.
+#[test_with(in_virtual_time)]
+async fn release_wakes_the_first_waiter_only(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let asked = Arc::new(AtomicUsize::new(0));
+    network.direct({
+        let asked = asked.clone();
+        move |name, _| {
+            asked.fetch_add(usize::from(name == "ours"), SeqCst);
+            Disposition::Answered
+        }
+    });
+    let mut costs = Vec::new();
+    for count in [1, 5] {
+        let lock = of(&zk, "/job", "ours");
+        let guard = within(lock.acquire()).await.unwrap();
+        let mut waiting = JoinSet::new();
+        for _ in 0..count {
+            let lock = lock.clone();
+            waiting.spawn(async move { lock.acquire().await });
+        }
+        joined(&other, "/job/locks", count).await;
+        pass(Duration::from_secs(3)).await;
+        let before = asked.load(SeqCst);
+        within(guard.release()).await.unwrap();
+        pass(Duration::from_millis(100)).await;
+        costs.push(asked.load(SeqCst) - before);
+        while let Some(guard) = waiting.join_next().await {
+            within(guard.unwrap().unwrap().release()).await.unwrap();
+        }
+    }
+    // The second one learns that nobody is ahead of it any more, and looks at the grants.
+    assert!(costs[1] <= costs[0] + 4, "{costs:?}");
 }
 
 /// As others read it, however long or odd it is.

@@ -12,10 +12,13 @@ use crate::{
 
 const QUESTION: Question = Question { word: "srvr", command: "server_stats" };
 
+/// What a server calls itself that knows of no leader, and serves readers meanwhile.
+const READ_ONLY: &str = "read-only";
+
 /// What all servers have said.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    /// Whether all of them serve, and one leads.
+    /// Whether all of them serve, readers and writers, and one leads.
     pub(crate) healthy: bool,
     pub(crate) servers: Vec<Server>,
 }
@@ -97,7 +100,7 @@ fn told(json: &Value) -> Answer {
         let latency = ["min_latency", "avg_latency", "max_latency"].map(|it| stats[it].as_f64());
         let read_only = json["read_only"] == true;
         Some(Standing {
-            mode: if read_only { "read-only" } else { stats["server_state"].as_str()? }.to_owned(),
+            mode: if read_only { READ_ONLY } else { stats["server_state"].as_str()? }.to_owned(),
             zxid: stats["last_processed_zxid"].as_i64()?,
             version: version.map(str::to_owned),
             nodes: json["node_count"].as_u64(),
@@ -161,7 +164,9 @@ pub(crate) fn judged(servers: impl Iterator<Item = (String, Answer)>) -> Report 
         [head] => Some(head),
         _ => None,
     };
-    let healthy = head.is_some() && standings.iter().all(Option::is_some);
+    let serves =
+        |it: &Option<(String, i64)>| it.as_ref().is_some_and(|(mode, _)| mode != READ_ONLY);
+    let healthy = head.is_some() && standings.iter().all(serves);
     // Numbers of different epochs have no distance.
     let behind = |zxid: i64| head.filter(|head| head >> 32 == zxid >> 32).map(|head| head - zxid);
     let servers = servers
@@ -236,10 +241,18 @@ fn advice(report: &Report) -> Option<Failure> {
 
 /// The same where all of them serve.
 fn without_a_head(report: &Report) -> Option<Failure> {
-    let is_head =
-        |it: &&Server| matches!(&it.answer, Answer::Serves(standing) if leads(&standing.mode));
-    let (what, next) = match report.servers.iter().filter(is_head).count() {
-        1 => return None,
+    let mode = |it: &Server| match &it.answer {
+        Answer::Serves(standing) => standing.mode.clone(),
+        _ => String::new(),
+    };
+    let (what, next) = match report.servers.iter().filter(|it| leads(&mode(it))).count() {
+        1 => {
+            let server = report.servers.iter().find(|it| mode(it) == READ_ONLY)?;
+            (
+                format!("{} serves only reads", server.server),
+                "it does not reach the leader: can it reach the other servers? its log says more",
+            )
+        }
         0 => (
             "no leader is among these servers".to_owned(),
             "zk config lists the members, for --server to name all; read-only ones have no quorum",
@@ -311,5 +324,6 @@ mod tests {
         assert!(!judge([serving("follower", one)]).0);
         assert!(!judge([leader(), leader()]).0);
         assert_eq!(judge([serving("standalone", 3)]), (true, [Some(0)]));
+        assert!(!judge([leader(), serving("read-only", one + 9)]).0);
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::SystemTime};
 use serde::Serialize;
 use zk_client::{
     Client, ReadError, Rejection, SessionId,
-    path::{self, parent},
+    path::{self, join, parent},
 };
 
 use crate::{
@@ -136,7 +136,7 @@ async fn locks(args: &HoldersArgs, client: &Client) -> Result<(Vec<Lock>, Vec<St
             below => below?,
         };
         let below_path = below.paths.iter().filter(|path| !tree::is_reserved(client, path));
-        paths = candidates(&args.path, below_path);
+        paths = candidates(&args.path, &below_path.map(String::as_str).collect::<Vec<_>>());
         hidden = below.hidden;
     }
     let mut locks = Vec::new();
@@ -170,7 +170,9 @@ async fn is_there(client: &Client, path: &str) -> Result<bool, Failure> {
 }
 
 /// Where locks may be: above nodes whose names end in a number, or are those of kazoo's permits or of durable grants.
-fn candidates<'a>(top: &str, below: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+fn candidates(top: &str, below: &[&str]) -> Vec<String> {
+    let there: BTreeSet<&str> =
+        below.iter().flat_map(|path| [Some(*path), parent(path)]).flatten().collect();
     let mut paths = BTreeSet::new();
     for path in below {
         let (name, Some(above)) = (path::name(path), parent(path)) else { continue };
@@ -178,10 +180,19 @@ fn candidates<'a>(top: &str, below: impl IntoIterator<Item = &'a String>) -> Vec
         if !is_numbered(name) && !is_permit(name) && !is_grant {
             continue;
         }
-        // Curator's semaphores and durable locks have two nodes; kazoo's semaphores have one beside them.
-        let lock = match path::name(above) {
-            "leases" | "locks" | "grants" if above != top => parent(above).unwrap_or(above),
-            _ => above.strip_suffix(BESIDE).unwrap_or(above),
+        let whole = parent(above).unwrap_or(above);
+        let has = |part| there.contains(&*join(whole, part));
+        // Curator's semaphores and durable locks have two nodes; other locks may have the names of those.
+        let is_part = match path::name(above) {
+            "leases" => name.contains("lease-"),
+            "locks" => has("leases") || has("grants"),
+            "grants" => is_grant,
+            _ => false,
+        };
+        let lock = match is_part && above != top {
+            true => whole,
+            // Kazoo's semaphores have one beside them.
+            false => above.strip_suffix(BESIDE).unwrap_or(above),
         };
         paths.insert(lock.to_owned());
     }
@@ -264,8 +275,11 @@ mod tests {
             "/plain/3b5f6a0e-0000-4000-8000-0123456789ab",
             "/plain/3b5f6a0e-0000-4000-8000-000123456789",
             "/plain/node",
+            "/p/locks/a-lock-0000000001",
+            "/q/leases/a-lock-0000000001",
         ];
-        let below = below.map(str::to_owned);
-        assert_eq!(candidates("/", &below), ["/d", "/k", "/l", "/s"]);
+        let found = ["/d", "/k", "/l", "/p/locks", "/q/leases", "/s"];
+        assert_eq!(candidates("/", &below), found);
+        assert_eq!(candidates("/s/locks", &["/s/locks/y-lock-0000000001"]), ["/s/locks"]);
     }
 }

@@ -173,6 +173,10 @@ async fn begin(client: &Client, path: &str, wanted: Numbers) -> Result<bool, Fai
     match created {
         Ok(_) => Ok(true),
         Err(MultiError { rejection: Rejection::NodeExists, index: 0, .. }) => Ok(false),
+        // Counts without limits are what a deletion has left that did not come to its end.
+        Err(MultiError { rejection: Rejection::NodeExists, .. }) => {
+            deleted(client, &stats).await.map(|()| false)
+        }
         Err(MultiError { rejection, .. }) => Err(Failure::rejected(&limits, rejection)),
     }
 }
@@ -213,10 +217,7 @@ async fn delete(client: &Client, path: &str, which: Limit) -> Result<(), Failure
         }
     }
     for node in [&limits, &stats] {
-        match client.delete(node).await {
-            Ok(()) | Err(WriteError::Rejected(Rejection::NoNode)) => {}
-            Err(error) => return Err(Failure::write(node)(error)),
-        }
+        deleted(client, node).await?;
     }
     // What was only there for them. It does not matter if it stays.
     let mut level = Some(&*place);
@@ -227,6 +228,13 @@ async fn delete(client: &Client, path: &str, which: Limit) -> Result<(), Failure
         level = parent(node);
     }
     Ok(())
+}
+
+async fn deleted(client: &Client, node: &str) -> Result<(), Failure> {
+    match client.delete(node).await {
+        Ok(()) | Err(WriteError::Rejected(Rejection::NoNode)) => Ok(()),
+        Err(error) => Err(Failure::write(node)(error)),
+    }
 }
 
 fn table(quotas: &[Quota]) -> String {

@@ -1,7 +1,7 @@
 //! `zk serve`: a ZooKeeper that keeps nothing.
 
 use std::{
-    io::ErrorKind,
+    io::{BufRead as _, ErrorKind},
     net::{IpAddr, SocketAddr},
     path::PathBuf,
     time::SystemTime,
@@ -82,8 +82,9 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, Failure> {
 fn orders() -> mpsc::UnboundedReceiver<String> {
     let (sender, receiver) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
-        for line in std::io::stdin().lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
+        for line in std::io::stdin().lock().split(b'\n').map_while(Result::ok) {
+            // One that is no text is refused like any other that is no order.
+            if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
                 return;
             }
         }

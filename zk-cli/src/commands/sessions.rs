@@ -91,10 +91,15 @@ fn of_text(server: &str, text: &str) -> Result<Vec<Held>, String> {
     if text.contains("is not executed because") || text.contains("not currently serving") {
         return Err(text.trim().to_owned());
     }
-    let held = text.lines().filter_map(|line| {
-        let (client, fields) = line.trim().split_once('(')?;
-        // An IPv6 address has such brackets, too.
-        let (client, _) = client.rsplit_once('[')?;
+    let connections = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(|line| {
+        let connection = line.split_once('(').and_then(|(client, fields)| {
+            // An IPv6 address has such brackets, too.
+            Some((client.rsplit_once('[')?.0, fields))
+        });
+        connection.ok_or_else(|| line.to_owned())
+    });
+    let connections: Vec<_> = connections.collect::<Result<_, _>>()?;
+    let held = connections.into_iter().filter_map(|(client, fields)| {
         let field = |name: &str| {
             let mut fields = fields.trim_end_matches(')').split(',');
             fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
@@ -115,6 +120,9 @@ fn of_json(server: &str, json: &Value) -> Result<Vec<Held>, String> {
         return Err(error.to_owned());
     }
     let lists = ["connections", "secure_connections"].map(|key| json[key].as_array());
+    if lists == [None; 2] {
+        return Err("nothing of its connections".to_owned());
+    }
     let connections = lists.into_iter().flatten().flatten();
     let held = connections.filter_map(|connection| {
         let session = connection["session_id"].as_i64().filter(|id| *id != 0)?;
@@ -172,5 +180,12 @@ mod tests {
         let json = serde_json::json!({"connections": [{"session_id": 5, "remote_socket_address": "h:1"}, {"session_id": 0}]});
         assert_eq!(of_json("zk1:2181", &json).unwrap().len(), 1);
         assert!(of_text("s", "cons is not executed because it is not in the whitelist.").is_err());
+        // Of something else that listens there.
+        assert_eq!(
+            of_text("s", "HTTP/1.1 400 Bad Request\r\n\r\n").unwrap_err(),
+            "HTTP/1.1 400 Bad Request"
+        );
+        assert!(of_text("s", "\n").unwrap().is_empty());
+        assert!(of_json("s", &serde_json::json!({"status": "up"})).is_err());
     }
 }

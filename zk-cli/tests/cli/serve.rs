@@ -75,6 +75,8 @@ async fn members_are_stopped_and_started_by_stdin() {
         serve.tell(order).await;
         assert_eq!(serve.line().await, answer);
     }
+    serve.tell(b"fl\xff").await;
+    assert!(serve.line().await.ends_with("is no command: help lists them"));
     let stopped = run(zk(first).args(["ls", "/", "--connect-timeout", "300ms"])).await;
     assert_eq!(stopped.code, Some(69), "{stopped:?}");
     serve.tell("start 0").await;

@@ -182,10 +182,10 @@ impl Running {
         line.expect("it goes on")
     }
 
-    /// Writes a line to it.
-    pub(crate) async fn tell(&mut self, line: &str) {
+    /// Writes a line to it, which need not be text.
+    pub(crate) async fn tell(&mut self, line: impl AsRef<[u8]>) {
         let stdin = self.stdin.as_mut().unwrap();
-        stdin.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        stdin.write_all(&[line.as_ref(), b"\n"].concat()).await.unwrap();
     }
 
     /// Lets it read the end of its input.

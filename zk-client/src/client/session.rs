@@ -111,8 +111,9 @@ impl Client {
     /// (again) and a `sync` sent after that has been answered. A read submitted after this returns is conclusive about
     /// them.
     ///
-    /// That is said of writes that have returned. A [protected](crate::Create::protected) create that was dropped while
-    /// a server throttled it may be carried out up to seconds later; its node is deleted then.
+    /// That is said of writes that have returned. A [protected](crate::Create::protected) create that was dropped, or has
+    /// timed out, while a server throttled it or a [cork](Client::cork) held it back may be carried out later, up to seconds
+    /// behind the cork; its node is deleted then.
     ///
     /// No option of the client shortens the wait, as most doubts begin with a lost connection: bound it with
     /// [`tokio::time::timeout`]. Dropping the future gives up nothing but the answer.

@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn last_command_overtakes_none_that_waits() {
         let (commands, mut receiver) = receiver(1, 100);
-        let mut next = |receiver: &mut CommandReceiver| {
+        let next = |receiver: &mut CommandReceiver| {
             let is_any = receiver.poll(&Context::from_waker(Waker::noop())) == Poll::Ready(true);
             is_any.then(|| receiver.next().unwrap())
         };

@@ -65,10 +65,11 @@ impl Client {
         client
     }
 
-    /// A client of the same session whose requests end only when they are answered or the session ends: whatever this
-    /// client's options, they have no timeout, do not fail fast, are not held back by a [cork](Client::cork), are
-    /// retried when a server [throttles](CallOptions::retry_throttled) them, and wait in line for
-    /// [room](crate::ConnectOptions::requests_max) even when submitted.
+    /// A client of the same session whose requests take the time that they need: whatever this client's options, they have
+    /// no timeout, do not fail fast, are not held back by a [cork](Client::cork), are retried when a server
+    /// [throttles](CallOptions::retry_throttled) them, and wait in line for
+    /// [room](crate::ConnectOptions::requests_max) even when submitted. They end when they are answered, or with the session;
+    /// a write that cannot be repeated also with the connection that it was sent over, [in doubt](WriteError::InDoubt).
     ///
     /// For recipes and other work that lasts as long as the session, and is bounded as a whole, as by
     /// `tokio::time::timeout`.

@@ -50,7 +50,7 @@ pub struct DurableGuard {
     since: Instant,
     observers: Observers,
     /// For other attempts of the same owner.
-    _live: LiveGrant,
+    live: LiveGrant,
     /// Dropping it ends the task that renews the grant.
     stop: Option<oneshot::Sender<()>>,
     /// For how long it was held, and whether it was lost, once it has been released: its end is no loss then.
@@ -72,7 +72,7 @@ impl DurableGuard {
         observers.granted(&Grant { path, token, waited: time, ahead });
         let tenure = Arc::new(Tenure::new(&client, token, terms));
         let (since, stop, over) = (Instant::now(), None, None);
-        let mut guard = Self { tenure, client, since, observers, _live: live, stop, over };
+        let mut guard = Self { tenure, client, since, observers, live, stop, over };
         guard.keep(Begins::Early);
         guard
     }
@@ -193,6 +193,9 @@ impl DurableGuard {
         let deleted = self.client.delete(&self.tenure.terms.path).if_exists().submit();
         async move {
             let released = deleted.await.map(drop).map_err(ReleaseError::from);
+            if released.is_ok() {
+                self.live.is_gone();
+            }
             drop(self);
             released
         }

@@ -95,11 +95,13 @@ pub(super) struct Live(Arc<watch::Sender<BTreeSet<String>>>);
 /// Tells waiters of the same owner that a grant is live no more: it is theirs then, if it is still there.
 pub(super) struct Ends(watch::Receiver<BTreeSet<String>>);
 
-/// A grant that is held or being made. Dropping it says that it is neither any more.
+/// A grant that is held or being made. Dropping it says that it is neither any more, and may still be there.
 #[derive(Debug)]
 pub(super) struct LiveGrant {
     live: Live,
     name: String,
+    /// Whether it is sure not to be there any more, so that no waiter has to know.
+    is_gone: bool,
 }
 
 impl Live {
@@ -110,7 +112,7 @@ impl Live {
             names.insert(name.to_owned());
             false
         });
-        LiveGrant { live: self.clone(), name: name.to_owned() }
+        LiveGrant { live: self.clone(), name: name.to_owned(), is_gone: false }
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
@@ -133,9 +135,15 @@ impl Ends {
     }
 }
 
+impl LiveGrant {
+    pub(super) const fn is_gone(&mut self) {
+        self.is_gone = true;
+    }
+}
+
 impl Drop for LiveGrant {
     fn drop(&mut self) {
-        self.live.0.send_if_modified(|names| names.remove(&self.name));
+        self.live.0.send_if_modified(|names| names.remove(&self.name) && !self.is_gone);
     }
 }
 

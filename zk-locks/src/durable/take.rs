@@ -245,7 +245,7 @@ impl Take {
         };
         let data = record.encode();
         // Before it can be seen: another attempt of this owner would take it for one that nobody holds.
-        let live = lock.live.begin(&id);
+        let mut live = lock.live.begin(&id);
         let sent = client.clock()();
         match self.made(&path, &id, &data).await? {
             Made::Yes(zxid) => {
@@ -256,8 +256,14 @@ impl Take {
                 let guard = DurableGuard::new(&lock, live, token, terms, waited);
                 Ok(Outcome::Granted(Box::new(guard)))
             }
-            Made::No => Ok(Outcome::Changed(self.position.take().map(Box::new))),
-            Made::PlaceLost => Err(AcquireError::NodeDeleted),
+            Made::No => {
+                live.is_gone();
+                Ok(Outcome::Changed(self.position.take().map(Box::new)))
+            }
+            Made::PlaceLost => {
+                live.is_gone();
+                Err(AcquireError::NodeDeleted)
+            }
         }
     }
 

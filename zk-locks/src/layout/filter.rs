@@ -56,12 +56,15 @@ impl Filter {
         self.named.is_none() && self.names.is_none_or(Names::has_ids)
     }
 
-    /// Checks the lock's name: other implementations that split names must find it again.
+    /// Checks the lock's name, which other implementations that split names must find again, or the custom names.
     pub(crate) fn check(&self) -> Result<(), Cause> {
         let is_none = |lock: &str| lock.is_empty() || lock.contains('/') || lock.contains(NAME_END);
         match &self.named {
             Some(lock) if is_none(lock) => Err(Cause::InvalidArgument(
                 "a lock's name is not empty and has no slash and no `_lock_` in it",
+            )),
+            None if self.names.is_some_and(Names::is_ambiguous) => Err(Cause::InvalidArgument(
+                "the marker of readers is another one and hexadecimal digits of an id",
             )),
             _ => Ok(()),
         }

@@ -66,7 +66,9 @@ impl Names {
         self
     }
 
-    /// Sets the markers of a read/write lock's two sides, which must differ.
+    /// Sets the markers of a read/write lock's two sides, which must differ. Attempts fail with
+    /// [`Cause::InvalidArgument`](zk_client::Cause::InvalidArgument) if that of readers is another marker and hexadecimal
+    /// digits on the side of the id: the names of some who wait for the lock alone would be readers'.
     pub const fn read_write(mut self, read: &'static str, write: &'static str) -> Self {
         self.read_write = Some((checked(read), checked(write)));
         self
@@ -138,6 +140,23 @@ impl Names {
         })
     }
 
+    /// Whether the name of some contender with another marker, with the id that it happens to have, is a reader's.
+    pub(super) fn is_ambiguous(self) -> bool {
+        let Some((read, write)) = self.read_write else { return false };
+        let is_of_an_id = |text: &str| {
+            !text.is_empty() && text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        let others = [Some(self.lock), Some(write), self.lease, self.lead];
+        others.into_iter().flatten().any(|marker| {
+            let rest = match self.first {
+                First::Uuid | First::Hex => read.strip_suffix(marker),
+                First::Marker => read.strip_prefix(marker),
+                First::Nothing => None,
+            };
+            rest.is_some_and(is_of_an_id)
+        })
+    }
+
     /// Whether the part before a number is a name with this marker.
     fn is_marked(self, before: &str, marker: &str) -> bool {
         match self.first {
@@ -202,6 +221,28 @@ mod tests {
         assert_eq!(read("web-read-0000000007"), None);
         assert_eq!(read("read-web"), None);
         assert_eq!(names.prefix("x").numbered("read-web-1-0000000007"), None);
+    }
+
+    #[test]
+    fn markers_that_an_id_completes_are_known() {
+        let names = |lock, read| Names::new(lock).read_write(read, "w-");
+        let id = ID.replace('-', "");
+        // Such as these.
+        assert_eq!(names("-", "b-").numbered(&format!("{ID}-0000000007")), Some((7, Kind::Read)));
+        let first = names("r", "r3b").marker_first();
+        assert_eq!(first.numbered(&format!("r{id}r0000000007")), Some((7, Kind::Read)));
+        for (names, is_so) in [
+            (names("-", "b-"), true),
+            (names("-", "b-").id_without_dashes(), true),
+            (first, true),
+            (names("-", "b-").without_id(), false),
+            (names("-lock-", "-r-lock-"), false),
+            (names("-lock-", "-lock-"), false),
+            (names("read-write-", "read-").marker_first(), false),
+            (Names::new("-"), false),
+        ] {
+            assert_eq!(names.is_ambiguous(), is_so, "{names:?}");
+        }
     }
 
     /// Who takes a writer for a reader reads beside it.
