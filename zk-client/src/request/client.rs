@@ -69,7 +69,7 @@ impl Client {
     /// no timeout, do not fail fast, are not held back by a [cork](Client::cork), are retried when a server
     /// [throttles](CallOptions::retry_throttled) them, and wait in line for
     /// [room](crate::ConnectOptions::requests_max) even when submitted. They end when they are answered, or with the session;
-    /// a write that cannot be repeated also with the connection that it was sent over, [in doubt](WriteError::InDoubt).
+    /// a write that cannot be repeated also with the connection that it was sent over, [in doubt](crate::WriteError::InDoubt).
     ///
     /// For recipes and other work that lasts as long as the session, and is bounded as a whole, as by
     /// `tokio::time::timeout`.
