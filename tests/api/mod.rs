@@ -27,6 +27,7 @@ mod roaming;
 mod secrets;
 mod session;
 mod streams;
+mod substitutes;
 mod supervised;
 mod together;
 

@@ -13,6 +13,7 @@ mod nodes;
 mod pictures;
 mod pool;
 mod queue;
+mod quotas;
 #[cfg(target_os = "linux")]
 mod screen;
 mod security;
