@@ -29,15 +29,13 @@ fn register(number: usize) -> String {
 
 struct Nodes {
     watcher: Watcher,
-    session: SessionId,
     /// Versions seen last.
     versions: [i32; REGISTERS],
 }
 
 pub(super) async fn work(worker: Worker) {
-    let session = worker.client.session().id();
     let watcher = Watcher::new(worker, "");
-    let mut nodes = Nodes { watcher, session, versions: [0; REGISTERS] };
+    let mut nodes = Nodes { watcher, versions: [0; REGISTERS] };
     if nodes.prepare().await.is_ok() {
         loop {
             let pause = nodes.watcher.rng.scaled(5, 20_000);
@@ -57,6 +55,11 @@ pub(super) async fn work(worker: Worker) {
 }
 
 impl Nodes {
+    /// The session at this moment: read-only servers give one of their own, and what they show is required of no other.
+    fn session(&self) -> SessionId {
+        self.watcher.client.session().id()
+    }
+
     async fn prepare(&self) -> Result<(), Over> {
         let registers = (0..REGISTERS).map(register);
         for path in ["/kv".to_owned(), "/eph".to_owned()].into_iter().chain(registers) {
@@ -90,7 +93,7 @@ impl Nodes {
     fn saw(&mut self, number: usize, data: &[u8], stat: &Stat) {
         let path = register(number);
         let ctx = &self.watcher.ctx;
-        ctx.check().found(ctx.number, self.session, &path, data, stat);
+        ctx.check().found(ctx.number, self.session(), &path, data, stat);
         self.versions[number] = stat.version;
         self.watcher.saw(&path, Some(stat));
     }
@@ -171,7 +174,7 @@ impl Nodes {
         let since = ctx.now();
         let created = self.watcher.client.create(&path, &data).await;
         let write = Write::of(&created, |created| created.stat.czxid);
-        ctx.check().created(ctx.number, self.session, &path, write, since);
+        ctx.check().created(ctx.number, self.session(), &path, write, since);
         unless_over(created).map(drop)
     }
 
