@@ -367,6 +367,35 @@ async fn owner_that_drops_its_guard_waits_for_no_other(network: Network) {
     }
 }
 
+/// A change that leaves the lock its owner's costs one more look, and not the lock.
+#[test_with(in_virtual_time)]
+async fn waiter_takes_its_owners_lock_over_a_change(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let lock = DurableLock::new(&zk, "/job", "ours").without_lease();
+    let theirs = DurableLock::new(&other, "/job", "theirs").without_lease();
+    let guard = within(lock.acquire()).await.unwrap();
+    let _theirs = tokio::spawn(async move { theirs.acquire().await });
+    joined(&other, "/job/locks", 1).await;
+    let ours = tokio::spawn(async move { lock.acquire().await });
+    joined(&other, "/job/locks", 2).await;
+    pass(Duration::from_secs(3)).await;
+    // Between its look and its transaction.
+    let busy = Arc::new(AtomicUsize::new(1));
+    network.direct({
+        let busy = busy.clone();
+        move |name, op| match op {
+            OpCode::MULTI if name == "ours" && busy.load(SeqCst) > 0 => Disposition::Throttled,
+            _ => Disposition::Answered,
+        }
+    });
+    drop(guard);
+    pass(Duration::from_millis(100)).await;
+    assert!(!ours.is_finished(), "it was throttled");
+    other.set(&grants("/job"), b"").await.unwrap();
+    busy.store(0, SeqCst);
+    within(within(ours).await.unwrap().unwrap().release()).await.unwrap();
+}
+
 /// What is released is no business of those behind others, also if they are its owner's.
 #[test_with(in_virtual_time)]
 async fn release_wakes_the_first_waiter_only(network: Network) {

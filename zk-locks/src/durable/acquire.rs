@@ -27,14 +27,12 @@ impl DurableLock {
     /// # Errors
     /// [`AcquireError`].
     pub async fn acquire(&self) -> Result<DurableGuard, AcquireError> {
+        self.queue.check_name(Role::Lock)?;
         let ends = self.live.ends();
-        let mut look = self.look().await?;
-        while self.is_ours(&look) {
-            match self.take(None, &look, false).await? {
-                Outcome::Granted(guard) => return Ok(*guard),
-                Outcome::Changed(_) => look = self.look().await?,
-            }
-        }
+        let look = match self.take_own(None).await? {
+            Break(guard) => return Ok(guard),
+            Continue((_, look)) => look,
+        };
         let position = self.queue.join(Role::Lock, Pace::MayWait).await?;
         self.wait(position, look, ends).await
     }
@@ -53,6 +51,7 @@ impl DurableLock {
     /// # Errors
     /// [`AcquireError`].
     pub async fn try_acquire(&self) -> Result<Option<DurableGuard>, AcquireError> {
+        self.queue.check_name(Role::Lock)?;
         let mut position = None;
         loop {
             let look = self.look().await?;
@@ -149,12 +148,27 @@ impl DurableLock {
                 }
                 () = ends.next() => {}
             }
+            position = match self.take_own(Some(position)).await? {
+                Break(guard) => return Ok(Break(guard)),
+                Continue((place, _)) => place.ok_or(AcquireError::NodeDeleted)?,
+            };
+        }
+    }
+
+    /// Takes the lock if it is our owner's, past all waiters; otherwise returns the place, if there was one, and what was seen.
+    async fn take_own(
+        &self,
+        mut position: Option<Position>,
+    ) -> Result<ControlFlow<DurableGuard, (Option<Position>, Look)>, AcquireError> {
+        loop {
             let look = self.look().await?;
-            if self.is_ours(&look) {
-                match self.trade(position, &look, false).await? {
-                    Break(guard) => return Ok(Break(guard)),
-                    Continue(back) => position = back,
-                }
+            if !self.is_ours(&look) {
+                return Ok(Continue((position, look)));
+            }
+            match self.take(position, &look, false).await? {
+                Outcome::Granted(guard) => return Ok(Break(*guard)),
+                // Other than what makes it ours may have changed.
+                Outcome::Changed(back) => position = back.map(|position| *position),
             }
         }
     }

@@ -19,7 +19,7 @@ use super::{
     record::Record,
     tenure::{RECHECK, Terms},
 };
-use crate::{error::AcquireError, layout::Role, token::FencingToken, wait_queue::Position};
+use crate::{error::AcquireError, token::FencingToken, wait_queue::Position};
 
 /// The session ended before the outcome was known.
 const GONE: AcquireError = AcquireError::SessionEnded(SessionEnd::Closed);
@@ -122,7 +122,6 @@ impl DurableLock {
 
     /// Reads the grants; creates their parent if it is missing.
     pub(super) async fn look(&self) -> Result<Look, AcquireError> {
-        self.queue.check_name(Role::Lock)?;
         loop {
             match self.client().children(&self.grants).await {
                 Ok((names, stat)) => return self.read(names, stat.version).await,
