@@ -65,6 +65,16 @@ pub(crate) struct Standing {
     pub(crate) latency_ms: Option<[f64; 3]>,
 }
 
+impl Answer {
+    /// What it calls itself, if it serves.
+    fn mode(&self) -> Option<&str> {
+        match self {
+            Self::Serves(standing) => Some(&standing.mode),
+            Self::Says { .. } | Self::Fails { .. } => None,
+        }
+    }
+}
+
 pub(crate) async fn run(args: HealthArgs) -> Result<Exit, Failure> {
     let answers = ask::all(&args.connect, args.ask, QUESTION, |_, answer| read(answer)).await?;
     let report = judged(answers.into_iter());
@@ -164,9 +174,8 @@ pub(crate) fn judged(servers: impl Iterator<Item = (String, Answer)>) -> Report 
         [head] => Some(head),
         _ => None,
     };
-    let serves =
-        |it: &Option<(String, i64)>| it.as_ref().is_some_and(|(mode, _)| mode != READ_ONLY);
-    let healthy = head.is_some() && standings.iter().all(serves);
+    let serves = |answer: &Answer| answer.mode().is_some_and(|mode| mode != READ_ONLY);
+    let healthy = head.is_some() && servers.iter().all(|(_, answer)| serves(answer));
     // Numbers of different epochs have no distance.
     let behind = |zxid: i64| head.filter(|head| head >> 32 == zxid >> 32).map(|head| head - zxid);
     let servers = servers
@@ -241,13 +250,11 @@ fn advice(report: &Report) -> Option<Failure> {
 
 /// The same where all of them serve.
 fn without_a_head(report: &Report) -> Option<Failure> {
-    let mode = |it: &Server| match &it.answer {
-        Answer::Serves(standing) => standing.mode.clone(),
-        _ => String::new(),
-    };
-    let (what, next) = match report.servers.iter().filter(|it| leads(&mode(it))).count() {
+    let is_head = |it: &&Server| it.answer.mode().is_some_and(leads);
+    let (what, next) = match report.servers.iter().filter(is_head).count() {
         1 => {
-            let server = report.servers.iter().find(|it| mode(it) == READ_ONLY)?;
+            let is_read_only = |it: &&Server| it.answer.mode() == Some(READ_ONLY);
+            let server = report.servers.iter().find(is_read_only)?;
             (
                 format!("{} serves only reads", server.server),
                 "it does not reach the leader: can it reach the other servers? its log says more",

@@ -121,9 +121,7 @@ impl<C: NeedsPermit> CommandSender<C> {
             return Err(command);
         }
         state.permits.open();
-        while let Some(waiting) = state.permits.serve() {
-            state.commands.push_back(waiting);
-        }
+        state.serve();
         push(state, command);
         Ok(())
     }

@@ -48,12 +48,19 @@ pub(super) fn push<C>(mut state: MutexGuard<'_, State<C>>, command: C) {
     waker.into_iter().for_each(Waker::wake);
 }
 
+impl<C: NeedsPermit> State<C> {
+    /// Moves on every waiting command for which there is a permit.
+    pub(super) fn serve(&mut self) {
+        while let Some(command) = self.permits.serve() {
+            self.commands.push_back(command);
+        }
+    }
+}
+
 /// Sends every waiting command for which there is a permit, and wakes a waiting driver.
 pub(super) fn serve<C: NeedsPermit>(mut state: MutexGuard<'_, State<C>>) {
     let before = state.commands.len();
-    while let Some(command) = state.permits.serve() {
-        state.commands.push_back(command);
-    }
+    state.serve();
     let waker = if state.commands.len() > before { state.waker.take() } else { None };
     drop(state);
     waker.into_iter().for_each(Waker::wake);
