@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     permits::{NeedsPermit, Number, Permit},
-    shared::{Shared, push, serve},
+    shared::{Shared, push, push_asleep, serve},
 };
 
 #[cfg(feature = "metrics")]
@@ -136,6 +136,12 @@ impl<C> CommandSender<C> {
     /// Sends a command; returns it if the driver has ended.
     pub(crate) fn send(&self, command: C) -> Result<(), C> {
         self.0.send(command)
+    }
+
+    /// As [`send`](Self::send), for a caller with a lock: returns the waker of a waiting driver instead of waking it.
+    pub(crate) fn send_asleep(&self, command: C) -> Result<Option<Waker>, C> {
+        let state = self.0.0.lock();
+        if state.closed { Err(command) } else { Ok(push_asleep(state, command)) }
     }
 
     /// As [`send`](Self::send), behind all commands that wait for a permit.

@@ -41,11 +41,15 @@ impl<C> Shared<C> {
 }
 
 /// Sends a command, and wakes a waiting driver.
-pub(super) fn push<C>(mut state: MutexGuard<'_, State<C>>, command: C) {
+pub(super) fn push<C>(state: MutexGuard<'_, State<C>>, command: C) {
+    push_asleep(state, command).into_iter().for_each(Waker::wake);
+}
+
+/// Sends a command. Returns the waker of a waiting driver.
+#[must_use]
+pub(super) fn push_asleep<C>(mut state: MutexGuard<'_, State<C>>, command: C) -> Option<Waker> {
     state.commands.push_back(command);
-    let waker = state.waker.take();
-    drop(state);
-    waker.into_iter().for_each(Waker::wake);
+    state.waker.take()
 }
 
 impl<C: NeedsPermit> State<C> {

@@ -13,11 +13,7 @@ use crate::{
     driver::command::Cleanup,
     error::Cause,
     report::stats::Stats,
-    request::{
-        ask::Target,
-        call_options::CallOptions,
-        handle::{Handle, Held},
-    },
+    request::{ask::Target, call_options::CallOptions, handle::Handle, held::Held},
 };
 
 /// A client of one session. Cheap to clone; all clones share the session.

@@ -2,12 +2,10 @@
 
 use std::{
     any::Any,
-    fmt, mem,
+    fmt,
     ops::Deref,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::{Arc, Mutex},
+    task::Waker,
 };
 
 use futures_core::future::BoxFuture;
@@ -24,7 +22,7 @@ use crate::{
     ids::Ids,
     queue::{NeedsPermit as _, Number, SendError},
     report::stats::Counters,
-    request::call_options::CallOptions,
+    request::{call_options::CallOptions, held::Held},
 };
 
 /// A caller's connection to the driver. A clone copies one pointer.
@@ -68,25 +66,6 @@ impl Shared {
     }
 }
 
-/// Submissions that are held back, in their order: corks that are made of one another share them.
-pub(crate) struct Held {
-    submissions: Arc<Mutex<Vec<Submission>>>,
-    /// Whether this cork holds back. Changes under the lock of what it holds.
-    holds: AtomicBool,
-}
-
-impl Held {
-    /// What a cork holds that is made of a client with this one, if any.
-    pub(crate) fn within(outer: Option<&Self>) -> Self {
-        let submissions = outer.map(|outer| outer.submissions.clone()).unwrap_or_default();
-        Self { submissions, holds: AtomicBool::new(true) }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Submission>> {
-        self.submissions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Deref for Handle {
     type Target = View;
     fn deref(&self) -> &View {
@@ -116,13 +95,13 @@ impl Handle {
 
     /// Passes a submission on, or holds it back. If the driver has ended, its caller gets an error.
     pub(crate) fn send(&self, submission: Submission) {
-        if let Some(held) = &self.held {
-            let mut submissions = held.lock();
-            if held.holds.load(Relaxed) {
-                submissions.push(submission);
-                return;
-            }
-        }
+        let submission = match &self.held {
+            None => submission,
+            Some(held) => match held.keep(submission) {
+                None => return,
+                Some(submission) => submission,
+            },
+        };
         // Another cork may hold some that come before.
         self.send_held_so_far();
         self.command(Command::Submit(self.purpose(), submission));
@@ -178,25 +157,23 @@ impl Handle {
     /// Sends the submissions held back so far, for something that comes behind them and cannot be held back.
     pub(crate) fn send_held_so_far(&self) {
         let Some(held) = &self.held else { return };
-        // Not under the lock: it wakes the driver.
-        let batch = mem::take(&mut *held.lock());
-        self.send_batch(batch);
+        // Under the cork's lock, and others are woken behind it.
+        let sent = held.pass_on(|batch| {
+            self.shared.commands.send_asleep(Command::Batch(self.purpose(), batch))
+        });
+        match sent {
+            None => {}
+            Some(Ok(driver)) => driver.into_iter().for_each(Waker::wake),
+            Some(Err(refused)) => refused.refuse(self.end(), &self.shared.counters),
+        }
     }
 
     /// Sends all submissions held back, in one write, and holds no more back.
     pub(crate) fn send_held(&self) {
-        let Some(held) = &self.held else { return };
-        let mut submissions = held.lock();
-        held.holds.store(false, Relaxed);
-        let batch = mem::take(&mut *submissions);
-        drop(submissions);
-        self.send_batch(batch);
-    }
-
-    fn send_batch(&self, batch: Vec<Submission>) {
-        if !batch.is_empty() {
-            self.command(Command::Batch(self.purpose(), batch));
+        if let Some(held) = &self.held {
+            held.stop();
         }
+        self.send_held_so_far();
     }
 
     /// Why the driver has ended.

@@ -10,7 +10,7 @@
 //! | `pending` | a request in flight, as its caller has it |
 //! | `answer`, `asked` | interpreting a reply; checking it against its request |
 //! | `watch_stream` | persistent watches |
-//! | `handle`, `call_options` | the connection to the driver; options of requests |
+//! | `handle`, `held`, `call_options` | the connection to the driver; what a cork holds back; options of requests |
 
 mod answer;
 mod ask;
@@ -21,6 +21,7 @@ pub(crate) mod client;
 mod config;
 mod create;
 pub(crate) mod handle;
+mod held;
 mod multi;
 mod ops;
 pub(crate) mod pending;
