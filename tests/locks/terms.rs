@@ -87,3 +87,31 @@ async fn limit_of_an_upgraded_lock_begins_anew(network: Network) {
     assert_eq!(reading.status(), Status::Lost(Lost::HeldTooLong));
     assert_eq!((metrics.grants(), metrics.alarms()), (2, 1));
 }
+
+/// What was not reported of a lock that was lost with its lease is reported as soon as it is held again, by a downgrade that
+/// was under way: before it is taken away.
+#[test_with(in_virtual_time)]
+async fn limits_that_strike_without_a_lease_are_reported_with_the_next(network: Network) {
+    let zk = client_on(&network, "ours").await;
+    for releases in [false, true] {
+        let metrics = Arc::new(Metrics::default());
+        let lock = RwLock::builder(&zk, "/lock").max_hold(LIMIT * 7 / 8).observer(metrics.clone());
+        let lock = if releases { lock.release_after(LIMIT) } else { lock };
+        let writing = lock.build().write().await.unwrap();
+        let limits_strike = async {
+            network.cut("ours");
+            pass(LIMIT + LIMIT / 16).await;
+            assert_eq!(metrics.alarms(), 0, "the lease has run out");
+            network.heal();
+        };
+        let (reading, ()) = tokio::join!(writing.downgrade(), limits_strike);
+        let reading = reading.unwrap();
+        if releases {
+            assert_eq!(reading.lost().await, Lost::HeldTooLong);
+        } else {
+            pass(LIMIT / 4).await;
+            assert_eq!(reading.status(), Status::Held);
+        }
+        assert_eq!(metrics.alarms(), 1 + u64::from(releases));
+    }
+}

@@ -36,7 +36,8 @@ impl Hold {
         if !limits.is_empty() {
             limits.sort_unstable();
             let (held, observers) = (held.subscribe(), observers.clone());
-            wait_queue.client.spawn(Term { held, waited, since, observers }.run(limits));
+            let term = Term { held, waited, since, observers, unsaid: Vec::new() };
+            wait_queue.client.spawn(term.run(limits));
         }
         Self { held, since, observers }
     }
@@ -67,7 +68,7 @@ fn grant(held: &Held, waited: Waited) -> Grant<'_> {
 }
 
 /// For how long a lock may be held, and what happens then. The shorter time comes first, and a report before an end.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Limit {
     after: Duration,
     takes_away: bool,
@@ -79,38 +80,61 @@ struct Term {
     waited: Waited,
     since: Instant,
     observers: Observers,
+    /// The limits that have struck and are not reported.
+    unsaid: Vec<Limit>,
 }
 
 impl Term {
     /// One task for all limits: they come in their order however late it runs, and nothing is reported of a lock that has
     /// been taken away, or was lost otherwise.
     async fn run(mut self, limits: Vec<Limit>) {
-        for Limit { after, takes_away } in limits {
-            let left = after.saturating_sub(self.since.elapsed());
-            let released = async { while self.held.changed().await.is_ok() {} };
-            tokio::select! {
-                biased;
-                () = released => return,
-                () = sleep(left) => {}
+        for limit in limits {
+            if !self.lasts(limit.after).await {
+                return;
             }
-            let held = self.held.borrow().clone();
-            match held.status() {
-                Status::Held | Status::Suspect { .. } => self.report(&held, after, takes_away),
-                // The session may live, and its node with it, which others wait for.
-                Status::Lost(Lost::LeaseRanOut) => {}
+            self.unsaid.push(limit);
+            match self.report() {
+                Status::Held | Status::Suspect { .. } | Status::Lost(Lost::LeaseRanOut) => {}
                 Status::Lost(_) => return,
             }
-            if takes_away {
+            if limit.takes_away {
                 return self.take_away().await;
+            }
+        }
+        while !self.unsaid.is_empty() && self.held.changed().await.is_ok() {
+            self.report();
+        }
+    }
+
+    /// Waits until it has been held for so long. Returns false if it is released before.
+    async fn lasts(&mut self, time: Duration) -> bool {
+        loop {
+            let left = time.saturating_sub(self.since.elapsed());
+            tokio::select! {
+                biased;
+                changed = self.held.changed() => match changed {
+                    Ok(()) => drop(self.report()),
+                    Err(_) => return false,
+                },
+                () = sleep(left) => return true,
             }
         }
     }
 
-    fn report(&self, held: &Held, limit: Duration, takes_away: bool) {
-        let grant = grant(held, self.waited);
-        let Grant { path, token, .. } = grant;
-        tracing::warn!(path, %token, ?limit, takes_away, "held for too long");
-        self.observers.tell(|observer| observer.held_too_long(&grant));
+    /// Reports what has struck, unless the lock is lost. If that is for want of a lease, the session may live, and its node
+    /// with it: others wait for it, and what it is traded for is held again.
+    fn report(&mut self) -> Status {
+        let held = self.held.borrow_and_update().clone();
+        let status = held.status();
+        if let Status::Held | Status::Suspect { .. } = status {
+            let grant = grant(&held, self.waited);
+            let Grant { path, token, .. } = grant;
+            for Limit { after: limit, takes_away } in self.unsaid.drain(..) {
+                tracing::warn!(path, %token, ?limit, takes_away, "held for too long");
+                self.observers.tell(|observer| observer.held_too_long(&grant));
+            }
+        }
+        status
     }
 
     async fn take_away(mut self) {
@@ -121,6 +145,7 @@ impl Term {
             if self.held.changed().await.is_err() {
                 return;
             }
+            self.report();
         }
     }
 }

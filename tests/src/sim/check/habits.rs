@@ -46,6 +46,8 @@ struct Lane {
     /// How many pings came sooner than they were due.
     hasty: u32,
     sent: u64,
+    /// Whether nothing has been sent behind the greeting: it may not have been read.
+    is_fresh: bool,
     heard: u64,
     /// Whether something has happened to it of which nothing can be concluded any more.
     odd: bool,
@@ -105,6 +107,7 @@ impl Checker {
             pinged: None,
             hasty: 0,
             sent: seen.at,
+            is_fresh: false,
             heard: seen.at,
             odd: seen.forged,
             ends: false,
@@ -116,7 +119,7 @@ impl Checker {
         let client = seen.client;
         let Some(lane) = self.habits.lanes.get_mut(&seen.link) else { return };
         let op = request.header.op;
-        lane.sent = seen.at;
+        (lane.sent, lane.is_fresh) = (seen.at, false);
         lane.requests += 1;
         let is_first = lane.requests == 1;
         let before = lane.pinged;
@@ -165,7 +168,7 @@ impl Checker {
             Received::Connect(greeting) if greeting.time_out > 0 => {
                 let timeout = u64::from(greeting.time_out.unsigned_abs());
                 lane.serves = Some((greeting.session_id, timeout));
-                lane.sent = seen.at;
+                (lane.sent, lane.is_fresh) = (seen.at, true);
             }
             Received::Reply(Reply { header, .. }) => {
                 // Its client makes sure that the server is well then.
@@ -189,7 +192,12 @@ impl Checker {
     /// A client stands still: it hears of nothing, however long that lasts.
     pub(super) fn hears_nothing(&mut self, client: u32) {
         let lanes = self.habits.lanes.values_mut().filter(|lane| lane.client == client);
-        lanes.for_each(|lane| lane.heard = self.now);
+        for lane in lanes {
+            lane.heard = self.now;
+            if lane.is_fresh {
+                lane.sent = self.now;
+            }
+        }
     }
 
     pub(super) fn hangs_up(&mut self, link: LinkId) {
