@@ -156,6 +156,31 @@ async fn cache_outlives_its_session(server: &Place) {
     assert_eq!(seen.iter().filter(of_root).count(), 1, "{seen:?}");
 }
 
+/// As from a backup: what the next session reads is older than the copy, and has other zxids.
+#[test_with(on_each_release)]
+async fn cache_follows_servers_that_were_set_back(restored: &Place) {
+    let server = TestServer::start().await.unwrap();
+    let zk = Client::connect(&server.connect_string()).await.unwrap();
+    for path in ["/c", "/c/a", "/c/b"] {
+        zk.create(path, b"before").await.unwrap();
+    }
+    for _ in 0..200 {
+        zk.set("/c/a", b"before").await.unwrap();
+    }
+    let cache = Cache::subtree(&zk, "/c").start().unwrap();
+    within(cache.ready()).await.unwrap();
+    closed(&zk).await;
+
+    let zk = client(restored).await;
+    for path in ["/c", "/c/a"] {
+        zk.create(path, b"restored").await.unwrap();
+    }
+    cache.move_to(&zk);
+    converged(&cache, &zk, "/c", 1).await;
+    zk.set("/c/a", b"behind").await.unwrap();
+    converged(&cache, &zk, "/c", 1).await;
+}
+
 /// What it was reading stays as it was known.
 #[test_with(on_each_release)]
 async fn session_that_is_closed_in_a_read_takes_nothing_away(server: &Place) {
@@ -319,6 +344,27 @@ fn cache_goes_on_without_its_first_runtime() {
         closed(&zk).await;
     });
     assert_eq!(ends.0.lock().unwrap().len(), 1, "it was told once");
+}
+
+/// The session's task, its timers included, is the runtime's that it was spawned on.
+#[test]
+fn spawned_session_outlives_the_runtime_it_was_connected_on() {
+    let lasting = lasting_runtime();
+    let server = lasting.block_on(TestServer::start()).unwrap();
+    let timeout = Duration::from_secs(4);
+    let spawner = lasting.handle().clone();
+    let options = ConnectOptions::new(&server.connect_string()).unwrap().session_timeout(timeout);
+    let options = options.spawn_with(move |task| drop(spawner.spawn(task)));
+    let brief = brief_runtime();
+    let zk = brief.block_on(options.connect()).unwrap();
+    drop(brief);
+    lasting.block_on(async {
+        let session = zk.session();
+        // Nothing but pings keeps it.
+        let ended = tokio::time::timeout(2 * timeout, session.ended()).await;
+        assert_eq!(ended.ok(), None);
+        within(zk.get("/")).await.unwrap();
+    });
 }
 
 /// The session that it left ends with that runtime, and says nothing of it.

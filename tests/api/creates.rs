@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use zk_client::{Client, Create, CreateMode, Created, OpCode, Rejection, WriteError};
+use zk_client::{Cause, Client, Create, CreateMode, Created, OpCode, Rejection, WriteError};
 use zk_testkit::{
     TestServer,
     proxy::{Frame, Match},
@@ -137,6 +137,26 @@ async fn create_options_combine_in_any_order(server: &Place) {
 }
 
 /// What is at the floor or above it is never created, be it the chroot.
+/// A number may be all of a name.
+#[test_with(on_each_release)]
+async fn names_of_numbers_alone_have_parents_and_owners(server: &Place) {
+    let zk = client(server).await;
+    let numbered = |path| zk.create(path, b"").mode(CreateMode::EphemeralSequential);
+    let top = zk.create("/", b"").mode(CreateMode::PersistentSequential).parents().await.unwrap();
+    assert_eq!(top.path, "/0000000000");
+    let created = numbered("/q/w/").parents().await.unwrap();
+    assert_eq!(created.path, "/q/w/0000000000");
+    let owned = numbered("/q/w/").protected().await.unwrap().owned.unwrap();
+    assert_eq!(owned.sequence(), Some(1));
+    let seats = zk.create_all_protected([numbered("/r/w/").parents()]).await.unwrap().unwrap();
+    assert_eq!(seats[0].path(), format!("/r/w/{}", seats[0].name()));
+    let refused = numbered("/q/w/").protected_by_its_name().await.map(drop);
+    assert!(matches!(refused, Err(WriteError::NotApplied(Cause::InvalidArgument(_)))));
+    let below = zk.chrooted("/missing").unwrap();
+    let below = below.create("/", b"").mode(CreateMode::PersistentSequential).parents().await;
+    assert_eq!(below.unwrap().path, "/0000000000");
+}
+
 #[test_with(on_each_release)]
 async fn what_must_be_there_is_not_created(server: &Place) {
     let root = client(server).await;

@@ -167,7 +167,12 @@ async fn standalone_server_has_no_reconfig(server: &Place) {
     assert_eq!((config.members.len(), config.connect_string()), (0, String::new()));
     let error = zk.reconfig().join(4, "zk4:2888:3888;2181").leave(1).await.unwrap_err();
     assert!(matches!(error, WriteError::Rejected(_)), "{error:?}");
-    for nonsense in [zk.reconfig(), zk.reconfig().leave(1).members([(1, "zk1:1:2;3")])] {
+    let nonsense = [
+        zk.reconfig(),
+        zk.reconfig().leave(1).members([(1, "zk1:1:2;3")]),
+        zk.reconfig().members([] as [(i64, &str); 0]),
+    ];
+    for nonsense in nonsense {
         assert!(matches!(nonsense.await, Err(WriteError::NotApplied(_))));
     }
 }

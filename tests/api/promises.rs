@@ -322,6 +322,13 @@ fn cork_keeps_the_order_of_identities() {
         behind.await.unwrap();
         assert_eq!(*ops.lock().unwrap(), [OpCode::GET_DATA, OpCode::AUTH, OpCode::EXISTS]);
 
+        zk.create("/a", b"").await.unwrap();
+        let cork = zk.cork();
+        let created = cork.create("/a/x", b"").submit();
+        assert_eq!(within(cork.delete_recursive("/a")).await.unwrap(), 2);
+        within(created).await.unwrap();
+        drop(cork);
+
         let cork = zk.cork();
         let write = cork.set("/", b"at last").submit();
         within(cork.close()).await.unwrap();

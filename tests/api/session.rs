@@ -200,6 +200,19 @@ async fn connect_without_server_fails_in_time() {
     assert_eq!((&*server, error), (address, LinkError::Refused));
 }
 
+/// With a name that no server of names is asked for: its first label is too long.
+#[tokio::test]
+async fn name_that_is_not_found_is_called_unresolved() {
+    let address = format!("{}.invalid:2181", "a".repeat(64));
+    let options = ConnectOptions::new(&address).unwrap();
+    let connected = options.connect_deadline(Some(Duration::from_secs(3))).connect().await;
+    let Err(ConnectError::TimedOut { last: Some((server, error)) }) = connected else {
+        panic!("a session without a server")
+    };
+    assert_eq!(*server, *address);
+    assert!(matches!(error, LinkError::Unresolved(_)), "{error:?}");
+}
+
 #[test_with(on_each_release)]
 async fn unreachable_server_is_passed_over(server: &Place) {
     let servers = format!("127.0.0.1:1,unresolvable.invalid,{}", server.connect_string());

@@ -119,6 +119,25 @@ async fn parents_are_created_first_if_they_are_known_to_be_missing(server: &Plac
     }
 }
 
+/// They are submitted at once, in the order of all submissions, whether or not anybody waits for them.
+#[test_with(on_each_release)]
+async fn creates_behind_their_parents_are_submitted_at_once(server: &Place) {
+    let zk = client(server).await;
+    let seat = zk.create("/q/s-", b"").mode(CreateMode::EphemeralSequential).parents();
+    let created = zk.create_all_protected([seat]).parents_first().submit();
+    let (names, _) = zk.children("/q").await.unwrap();
+    assert_eq!(names.len(), 1);
+    assert_eq!(created.await.unwrap().unwrap().len(), 1);
+
+    let cork = zk.cork();
+    let path = "/corked/s-";
+    let corked = cork.create(path, b"").mode(CreateMode::EphemeralSequential).parents();
+    let created = cork.create_all_protected([corked]).parents_first().submit();
+    assert_eq!(zk.exists("/corked").await.unwrap(), None, "it is held back");
+    drop(cork);
+    assert_eq!(created.await.unwrap().unwrap().len(), 1);
+}
+
 /// A retry asks for new names; none of the old nodes is left behind.
 #[test_with(on_each_release)]
 async fn node_deleted_in_doubt_fails_the_create(server: &Place) {

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::{runtime, sync::Barrier, task::JoinSet};
 use zk_client::EventType;
-use zk_locks::{Client, CohortGuard, CohortLock, FencingToken, Lock, Status, Ticket};
+use zk_locks::{Client, CohortGuard, CohortLock, FencingToken, Lock, Queue, Status, Ticket};
 use zk_proto::OpCode;
 use zk_testkit::{
     TestServer,
@@ -261,6 +261,18 @@ async fn lingering_lock_is_reused_until_wanted(setup: Setup) {
     let theirs = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
     assert!(theirs.token() > token);
     within(theirs.release()).await.unwrap();
+}
+
+/// By another client that does not queue, and to which nobody here could answer.
+#[test_with(on_each_release)]
+async fn lingering_lock_is_given_back_when_it_is_asked_for(setup: Setup) {
+    let (path, zk) = (setup.existing("asked").await, setup.client().await);
+    let lock = CohortLock::builder(&zk, &path).linger(LONG).build();
+    drop(within(lock.acquire()).await.unwrap());
+    let queue = Queue::new(&setup.outsider, &path);
+    let holder = within(queue.contenders()).await.unwrap().remove(0);
+    assert!(within(queue.revoke(&holder)).await.unwrap());
+    emptied(&setup.outsider, &path).await;
 }
 
 #[test_with(on_each_release)]

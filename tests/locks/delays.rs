@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use zk_locks::{AcquireError, Client, Lock, MultiLock, SessionEnd};
 use zk_proto::OpCode;
-use zk_testkit::proxy::Match;
+use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::{
     network::{Network, pass},
     test_with,
@@ -20,6 +20,19 @@ const LONG: Duration = Duration::from_secs(3600);
 
 fn delayed(zk: &Client, path: &str, delay: Duration) -> Lock {
     Lock::builder(zk, path).lock_delay(delay).build()
+}
+
+/// A child of the lock's path would be a stranger in its queue.
+#[tokio::test]
+async fn root_has_no_place_for_a_record() {
+    let server = TestServer::start().await.unwrap();
+    let zk = Client::connect(&server.connect_string()).await.unwrap();
+    zk.create("/app", b"").await.unwrap();
+    let below = zk.chrooted("/app").unwrap();
+    let lock = Lock::builder(&below, "/").lock_delay(Duration::from_secs(1)).build();
+    let refused = within(lock.acquire()).await.map(drop);
+    assert!(matches!(refused, Err(AcquireError::Unavailable(_))), "{refused:?}");
+    assert_eq!(zk.children("/app").await.unwrap().0, [""; 0]);
 }
 
 #[test_with(on_each_release)]

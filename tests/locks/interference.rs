@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zk_client::CreateMode;
+use zk_client::{AclList, CreateMode, Id, Perms};
 use zk_locks::{
     AcquireError, Client, Contender, ForeignNodes, Layout, Lock, Lost, Queue, Semaphore, zk_client,
 };
@@ -204,6 +204,23 @@ async fn path_without_numbers_is_recreated_once(setup: Setup) {
     assert!(guard.path().ends_with("-0000000000"), "{}", guard.path());
     let after = setup.outsider.exists(&path).await.unwrap().unwrap();
     assert!(after.czxid > before.czxid);
+    within(guard.release()).await.unwrap();
+}
+
+/// Who may use a lock, and what is said there, is not for those to change who use it.
+#[test_with(on_each_release)]
+async fn renewed_path_has_the_data_and_permissions_of_the_old_one(setup: Setup) {
+    let path = setup.existing("own").await;
+    let zk = &setup.outsider;
+    let perms = Perms::READ | Perms::CREATE | Perms::DELETE | Perms::ADMIN;
+    let acl: AclList = [Id::anyone().may(perms)].into_iter().collect();
+    zk.set(&path, b"of the team").await.unwrap();
+    zk.set_acl(&path, &acl).await.unwrap();
+    let before = zk.exists(&path).await.unwrap().unwrap();
+    let guard = within(Lock::builder(zk, &path).rotate_at(0).build().acquire()).await.unwrap();
+    let (data, after) = zk.get(&path).await.unwrap();
+    assert!(after.czxid > before.czxid);
+    assert_eq!((&*data, zk.acl(&path).await.unwrap().0), (&b"of the team"[..], acl));
     within(guard.release()).await.unwrap();
 }
 

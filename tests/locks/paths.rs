@@ -1,6 +1,6 @@
 //! Paths that are missing, or go while a client is about to use them.
 
-use zk_locks::{AcquireError, Layout, Lock, MultiLock};
+use zk_locks::{AcquireError, Layout, Lock, MultiLock, Names};
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
 use zk_tests::test_with;
@@ -98,10 +98,18 @@ async fn wrapped_number_is_one_in_every_layout() {
     config.release = Release::V3_4;
     let server = TestServer::start_with(config).await.unwrap();
     let zk = zk_locks::Client::connect(&server.connect_string()).await.unwrap();
-    for layout in [Layout::Curator, Layout::Kazoo, Layout::Recipe, Layout::HostType, Layout::Bare] {
+    let custom = Names::new("lock-").read_write("read-", "write-").marker_first();
+    for layout in [
+        Layout::Curator,
+        Layout::Kazoo,
+        Layout::Recipe,
+        Layout::HostType,
+        Layout::Bare,
+        Layout::Custom(custom),
+    ] {
         let lock = Lock::builder(&zk, "/wrapped").layout(layout).build();
         let holder = within(lock.acquire()).await.unwrap();
-        for next in [i32::MIN, -1] {
+        for next in [i32::MIN, i32::MIN + 1, -1_234_567_890, -1_000_000_000, -999_999_999, -1] {
             server.with(|ensemble, _| assert!(ensemble.set_sequence("/wrapped", next)));
             let refused = within(lock.enqueue()).await.map(drop);
             let exhausted = AcquireError::SequenceExhausted { sequence: next };

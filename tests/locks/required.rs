@@ -163,6 +163,37 @@ async fn a_missing_path_costs_one_create(setup: Setup) {
     assert_eq!(proxy.counts().requests(OpCode::CREATE_CONTAINER), 0);
 }
 
+/// So does what is required above other nodes: no second round can find it, and none is made beside it.
+#[test_with(on_each_release)]
+async fn missing_object_costs_one_round_of_creates(setup: Setup) {
+    let object = setup.path("none");
+    let (path, elsewhere) = (format!("{object}/lock"), setup.path("one-behind-it"));
+    let required = |zk: &Client| Lock::builder(zk, &path).require_path().build();
+    for (what, creates, containers) in [("parent", 2, 1), ("permits", 2, 1), ("several", 0, 0)] {
+        let (proxy, zk) = setup.proxied().await;
+        let refused = match what {
+            "parent" => {
+                within(Lock::builder(&zk, &path).require_parent().build().acquire()).await.map(drop)
+            }
+            "permits" => {
+                let permits = Semaphore::builder(&zk, &path).require_path().build();
+                within(permits.acquire()).await.map(drop)
+            }
+            _ => {
+                let others = Lock::new(&zk, &elsewhere);
+                let all = MultiLock::of([required(&zk), others]);
+                within(all.acquire()).await.map(drop)
+            }
+        };
+        assert!(matches!(refused, Err(AcquireError::PathMissing { .. })), "{what}: {refused:?}");
+        let counts = proxy.counts();
+        let made = (counts.requests(OpCode::CREATE2), counts.requests(OpCode::CREATE_CONTAINER));
+        assert!(made.0 <= creates && made.1 <= containers, "{what}: {made:?}");
+        assert!(counts.requests(OpCode::MULTI) <= 1, "{what}");
+    }
+    assert_eq!(setup.outsider.exists(&elsewhere).await.unwrap(), None);
+}
+
 /// An object that is deleted between the first try, for which its path was missing, and the next one.
 #[test_with(on_each_release)]
 async fn acquire_does_not_recreate_its_object(setup: Setup) {

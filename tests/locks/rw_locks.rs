@@ -2,7 +2,7 @@
 
 use zk_client::{CreateMode, EventType, Id};
 use zk_locks::{
-    AclList, AcquireError, Client, ConvertError, Kind, Layout, Lost, Names, Perms, ReadGuard,
+    AclList, AcquireError, Client, ConvertError, Kind, Layout, Lock, Lost, Names, Perms, ReadGuard,
     Rejection, RwLock, Status, WriteGuard,
 };
 use zk_proto::OpCode;
@@ -267,6 +267,34 @@ async fn writer_waits_for_a_downgrading_curator(setup: Setup) {
     setup.outsider.delete(&read).await.unwrap();
     let guard = writes.outcome().await.unwrap();
     within(guard.release()).await.unwrap();
+}
+
+/// To those with other names it is a lock, which no reader follows: they would be granted behind it.
+#[test_with(on_each_release)]
+async fn write_node_that_others_take_for_a_lock_is_not_downgraded(setup: Setup) {
+    for marker in ["write-lock-", "write_lock_", "write-latch-", "write-"] {
+        let path = setup.existing(marker.trim_matches(['-', '_'])).await;
+        let names = Names::new("other-").read_write("read-", marker);
+        let lock = lock(&setup.outsider, &path, Layout::Custom(names));
+        let writing = within(lock.write()).await.unwrap();
+        let other = Lock::new(&setup.outsider, &path);
+        let mut waits = within(other.enqueue()).await.unwrap();
+        match within(writing.downgrade()).await {
+            Ok(reading) => {
+                assert_eq!(marker, "write-");
+                assert!(within(waits.try_wait()).await.unwrap().is_none());
+                within(reading.release()).await.unwrap();
+            }
+            Err(refused) => {
+                assert_eq!(
+                    (refused.cause, refused.guard.status()),
+                    (AcquireError::NoDowngrade, Status::Held)
+                );
+                within(refused.guard.release()).await.unwrap();
+            }
+        }
+        within(waits.wait()).await.unwrap().release().await.unwrap();
+    }
 }
 
 /// Scenario 40.

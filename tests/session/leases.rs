@@ -1,10 +1,10 @@
-//! Leases that a leader confirms which is cut off, while the others find another one.
+//! Leases of sessions on members that are cut off: on the leader, while the others find another one, and on a follower.
 
 use std::{net::IpAddr, time::Duration};
 
 use zk_proto::{
     SessionId, Time,
-    session::{Config, Lease, LinkError, Output as Wish, Session, State},
+    session::{Config, Credentials, Lease, LinkError, Output as Wish, Session, State},
 };
 use zk_testkit::server::{self, Conn, Ensemble, Member, Output};
 
@@ -13,10 +13,10 @@ const LOCALHOST: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 /// As long as Java's servers wait for better votes at least.
 const ELECTION: Duration = Duration::from_millis(200);
 
-/// A session whose user does nothing but rely on it, and which reaches no member but the leader.
+/// A session whose user does nothing but rely on it, and which reaches no member but one.
 struct World {
     ensemble: Ensemble,
-    leader: Member,
+    member: Member,
     session: Session<(), ()>,
     conn: Option<Conn>,
     id: SessionId,
@@ -24,18 +24,24 @@ struct World {
 }
 
 impl World {
-    fn new(now: Time, tick: Duration, sync_limit: u32, timeout: Duration) -> Self {
+    fn new(now: Time, tick: Duration, sync_limit: u32, timeout: Duration, leads: bool) -> Self {
         let mut servers = server::Config::default();
         (servers.members, servers.tick, servers.election) = (3, tick, ELECTION);
         servers.sync_limit = tick * sync_limit;
         let ensemble = Ensemble::new(servers);
         let leader = ensemble.leader().unwrap();
-        let mut config = Config::new(["leader:2181"]);
-        (config.session_timeout, config.lease) = (timeout, Lease::Confirmed);
-        let mut session = Session::new(config, 1, now);
-        session.rely(true);
+        let member = if leads { leader } else { Member(1 - leader.0.min(1)) };
+        let session = relied_on(now, timeout, None);
         let (conn, id) = (None, SessionId(0));
-        Self { ensemble, leader, session, conn, id, now }
+        Self { ensemble, member, session, conn, id, now }
+    }
+
+    /// Another process goes on with the session, and wishes for another timeout.
+    fn resume(&mut self, timeout: Duration) {
+        let credentials = self.session.credentials();
+        let conn = self.conn.take().unwrap();
+        self.ensemble.hung_up(self.now, conn);
+        self.session = relied_on(self.now, timeout, credentials);
     }
 
     /// Everything that is due now, both ways, as fast as light.
@@ -49,7 +55,7 @@ impl World {
                 idle = false;
                 match wish {
                     Wish::Dial { .. } => {
-                        self.conn = ensemble.accept(*now, self.leader, LOCALHOST);
+                        self.conn = ensemble.accept(*now, self.member, LOCALHOST);
                         session.dialed(*now, Ok(()));
                     }
                     Wish::HangUp | Wish::Failed { .. } => {
@@ -101,6 +107,81 @@ impl World {
     }
 }
 
+fn relied_on(now: Time, timeout: Duration, resume: Option<Credentials>) -> Session<(), ()> {
+    let mut config = Config::new(["member:2181"]);
+    (config.session_timeout, config.lease, config.resume) = (timeout, Lease::Confirmed, resume);
+    let mut session = Session::new(config, 1, now);
+    session.rely(true);
+    session
+}
+
+/// Lets all pass until the session has ended, of which its client does not hear, and returns until when it relied on it.
+fn lease_at_the_end(
+    world: &mut World,
+    cut: Time,
+    sync_limit: Duration,
+    timeout: Duration,
+) -> Option<Time> {
+    world.pass(cut, |_| false);
+    world.ensemble.cut_off(cut, world.member);
+    world.pass(cut.after(sync_limit).after(timeout * 3), World::has_ended);
+    assert!(world.has_ended(), "{timeout:?} {cut}: the others expire it");
+    world.session.confirmed_lease()
+}
+
+/// A follower answers for a while when it is cut off, and has passed on the last confirmation; but the leader has not been told of
+/// that, only of what came before.
+#[test]
+fn follower_that_is_cut_off_has_not_told_of_the_last_confirmation() {
+    let mut not_told = 0;
+    for (tick, ticks) in [
+        (2000, 2.0),
+        (2000, 3.0),
+        (2000, 5.0),
+        (2000, 7.5),
+        (2000, 15.0),
+        (2000, 20.0),
+        (5000, 5.0),
+        (5000, 20.0),
+    ] {
+        let tick = Duration::from_millis(tick);
+        let timeout = tick.mul_f64(ticks);
+        for part in 0..400 {
+            let begin = Time::ZERO.after(tick * (part % 20) / 20);
+            let cut = begin.after(timeout + timeout * (part / 20) / 40);
+            let mut world = World::new(begin, tick, 5, timeout, false);
+            let lease = lease_at_the_end(&mut world, cut, tick * 5, timeout);
+            let Some(lease) = lease else { continue };
+            assert!(
+                lease <= world.now,
+                "tick {tick:?}, timeout {timeout:?}, cut off at {cut}: a lease until {lease} of a session that \
+                 ended at {}",
+                world.now,
+            );
+            not_told += u32::from(world.session.lease().is_some_and(|lease| lease > world.now));
+        }
+    }
+    assert!(not_told > 0, "the session ends by what the leader was told");
+}
+
+/// The servers store the timeout that it began with, and go by that behind an election.
+#[test]
+fn longer_timeout_of_a_resumed_session_is_not_relied_on() {
+    let tick = Duration::from_secs(2);
+    for part in 0..40 {
+        let mut world = World::new(Time::ZERO, tick, 2, tick * 2, true);
+        world.pass(Time::ZERO.after(tick), |_| false);
+        world.resume(tick * 20);
+        let cut = Time::ZERO.after(tick * 15 + tick * part / 40);
+        let lease = lease_at_the_end(&mut world, cut, tick * 2, tick * 20).unwrap();
+        assert!(
+            lease <= world.now,
+            "cut off at {cut}: until {lease}, and it ended at {}",
+            world.now
+        );
+    }
+}
+
 /// It confirms for up to a tick after the others have given it up. Whatever the session's timeout, and whenever between two
 /// ticks, and between two confirmations, it is cut off.
 #[test]
@@ -125,13 +206,9 @@ fn leader_that_is_cut_off_confirms_no_lease_beyond_the_session() {
             // Sessions expire at the ends of ticks, and ask for confirmations from when they began.
             let begin = Time::ZERO.after(tick * (part % 20) / 20);
             let cut = begin.after(timeout + tick * (part / 20) / 10);
-            let mut world = World::new(begin, tick, sync_limit, timeout);
-            world.pass(cut, |_| false);
-            world.ensemble.cut_off(cut, world.leader);
-            let given_up = cut.after(tick * sync_limit);
-            world.pass(given_up.after(timeout * 3), World::has_ended);
-            assert!(world.has_ended(), "{tick:?} {timeout:?} {part}: the others expire it");
-            let Some(lease) = world.session.confirmed_lease() else { continue };
+            let mut world = World::new(begin, tick, sync_limit, timeout, true);
+            let lease = lease_at_the_end(&mut world, cut, tick * sync_limit, timeout);
+            let Some(lease) = lease else { continue };
             assert!(
                 lease <= world.now,
                 "tick {tick:?}, timeout {timeout:?}, cut off at {cut}: a lease until {lease} of a session that \

@@ -45,6 +45,7 @@ scripts! {
     link_lost_during_restore_loses_no_event
     a_lost_link_tells_requests_apart
     moved_session_resends_refused_requests
+    multi_result_can_be_about_the_session
     unresolvable_name_costs_one_attempt
     throttled_patient_request_is_resent
     refused_watch_misleads_no_read
@@ -61,6 +62,7 @@ scripts! {
     read_only_server_is_left_for_a_writable
     read_only_server_refuses_with_16_bytes
     read_only_session_id_is_not_published
+    read_only_member_neither_ends_nor_closes_a_session
     refused_operation_delays_others
     refused_restore_is_retried_with_backoff
     replaced_recursive_watch_carries_no_more
@@ -116,6 +118,7 @@ scripts! {
     servers_are_dialed_without_a_mode_probe
     unauthenticated_server_is_left
     sasl_comes_before_everything_else
+    unproved_server_fires_no_watch
     fail_fast_request_fails_at_once
     session_expires_in_time_without_servers
     xids_wrap_to_one

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use zk_proto::{
-    Acl, AclList, AddWatchMode, CreateFlags, OpCode, Str,
+    Acl, AclList, AddWatchMode, CreateFlags, ErrorCode, OpCode, Str,
     frame::RequestFrame,
+    jute::Encode as _,
     request::{
-        AddWatchRequest, Create2Request, CreateRequest, DeleteRequest, ExistsRequest,
-        GetChildren2Request, GetDataRequest, Request, SetDataRequest, SyncRequest,
+        AddWatchRequest, CheckVersionRequest, Create2Request, CreateRequest, DeleteRequest,
+        ExistsRequest, GetChildren2Request, GetDataRequest, MultiHeader, Request, SetDataRequest,
+        SyncRequest,
     },
     session::{OnLoss, Outgoing, Patience, WatchBy, WatchIntent},
 };
@@ -81,6 +83,13 @@ fn encode(
         "set" => (frame(&SetDataRequest { path, data: Some(&data), version }), None),
         "delete" => (frame(&DeleteRequest { path, version }), None),
         "sync" => (frame(&SyncRequest { path }), None),
+        "multi" => {
+            let mut body = BytesMut::new();
+            MultiHeader { op: OpCode::CHECK, done: false, err: ErrorCode(-1) }.encode(&mut body);
+            CheckVersionRequest { path, version }.encode(&mut body);
+            MultiHeader::END.encode(&mut body);
+            (RequestFrame::from_body(OpCode::MULTI, body.freeze()), None)
+        }
         "number" => {
             let number = int(args.number("op")?.ok_or("which one?")?)?;
             (RequestFrame::from_body(OpCode(number), Bytes::new()), None)

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use zk_proto::{
-    ErrorCode, EventType, KeeperState, Secret, SessionId, Stat, Text, Xid, Zxid,
+    ErrorCode, EventType, KeeperState, OpCode, Secret, SessionId, Stat, Text, Xid, Zxid,
     frame::{ReplyHeader, encode_frame, encode_frame_with},
     jute::Encode,
     request::{
-        ConnectResponse, ErrorResponse, GetDataResponse, SetSaslResponse, TrailingFlag,
-        WatcherEvent,
+        ConnectResponse, ErrorResponse, GetDataResponse, MultiHeader, SetSaslResponse,
+        TrailingFlag, WatcherEvent,
     },
 };
 
@@ -18,7 +18,7 @@ use crate::session::command::{Args, Error, code, int};
 /// Appends the frame of one of the server's messages:
 ///
 /// * `connect-response [id=N] [timeout=DURATION] [read-only] [without-flag]`
-/// * `reply xid=N [zxid=N] [err=CODE] [data=TEXT] [err-body=CODE]`
+/// * `reply xid=N [zxid=N] [err=CODE] [data=TEXT] [err-body=CODE] [multi-err=CODE]`
 /// * `event TYPE PATH [zxid=N]`
 /// * `pong [err=CODE]`
 /// * `auth [err=CODE]`
@@ -98,7 +98,7 @@ fn connect_response(args: &mut Args<'_>) -> Result<ConnectResponse, Error> {
     })
 }
 
-/// Sessions pass bodies on as they are, so that two kinds are enough.
+/// Sessions pass most bodies on as they are.
 fn body(args: &mut Args<'_>) -> Result<BytesMut, Error> {
     let mut out = BytesMut::new();
     if let Some(data) = args.option("data") {
@@ -107,6 +107,12 @@ fn body(args: &mut Args<'_>) -> Result<BytesMut, Error> {
     }
     if let Some(err) = args.option("err-body") {
         ErrorResponse { err: code(err)? }.encode(&mut out);
+    }
+    if let Some(err) = args.option("multi-err") {
+        let err = code(err)?;
+        MultiHeader { op: OpCode::ERROR, done: false, err }.encode(&mut out);
+        ErrorResponse { err }.encode(&mut out);
+        MultiHeader::END.encode(&mut out);
     }
     Ok(out)
 }

@@ -70,10 +70,19 @@ pub(crate) fn stored(text: &str) -> Result<Entry, String> {
     Ok(entry)
 }
 
-/// Whether this is base64 of 20 bytes. A password in its place would lock everybody out.
+/// Bytes of the hashes that servers can be told to use: SHA-1, and since 3.7 others (`digestAlg`).
+const HASH_LENS: [usize; 4] = [20, 32, 48, 64];
+
+/// Whether this is base64 of a hash. A password in its place would lock everybody out.
 fn is_hash(text: &str) -> bool {
     let is_base64 = |it: u8| it.is_ascii_alphanumeric() || it == b'+' || it == b'/';
-    text.len() == 28 && text.strip_suffix('=').is_some_and(|digits| digits.bytes().all(is_base64))
+    let digits = text.trim_end_matches('=');
+    let padding = text.len() - digits.len();
+    let len = text.len() / 4 * 3;
+    text.len() % 4 == 0
+        && padding <= 2
+        && HASH_LENS.contains(&len.saturating_sub(padding))
+        && digits.bytes().all(is_base64)
 }
 
 /// A list of such entries, for servers.
@@ -122,6 +131,13 @@ mod tests {
         }
         for typed in ["digest:ann:qJ7HQqzpyLxCuC/lYhQGu1yzMK0=:r", "auth::r", "world:anyone:r"] {
             assert!(super::typed(typed).is_ok(), "{typed:?}");
+        }
+        // The digits and the padding of 20, 32, 48 and 64 bytes.
+        for (digits, padding) in [(27, 1), (43, 1), (64, 0), (86, 2)] {
+            let hash =
+                |digits| format!("digest:ann:{}{}:r", "a".repeat(digits), "=".repeat(padding));
+            assert!(typed(&hash(digits)).is_ok(), "{digits} digits");
+            assert!(typed(&hash(digits + 4)).is_err(), "{} digits", digits + 4);
         }
     }
 

@@ -26,6 +26,15 @@ pub(crate) struct Below {
 }
 
 impl Below {
+    /// Without what servers keep for themselves, unless it was asked for by name.
+    pub(crate) fn of_users(mut self, client: &Client, top: &str) -> Self {
+        if !is_reserved(client, top) {
+            self.paths.retain(|path| !is_reserved(client, path));
+            self.hidden.retain(|path| !is_reserved(client, path));
+        }
+        self
+    }
+
     /// All of them, for what is wrong with a part.
     pub(crate) fn whole(self) -> Result<Vec<String>, Failure> {
         match self.hidden.first() {

@@ -180,7 +180,8 @@ impl<R> Builder<R> {
     /// The sequence number from which on the path is recreated: a contender with such a number leaves, deletes the path
     /// once that is empty, and joins the queue of a new one, whose numbers begin at 0. Default: 2^30. The numbers end at
     /// 2^31 - 1, after 25 days of a thousand acquires a second on a path that is never idle for long; other
-    /// implementations do not know how to wait for that. Only an empty path can be deleted, so no holder is ever missed.
+    /// implementations do not know how to wait for that. Only an empty path can be deleted, so no holder is ever missed. One
+    /// with data, or another access control list than [this one](Self::acl), is created again with those, as a persistent node.
     ///
     /// An attempt that finds no node but its own does so at once. Otherwise it leaves and waits for the path if it would
     /// have to wait for the lock anyway, for half a minute at most; readers wait only as long as a writer is there. None
@@ -204,7 +205,8 @@ impl<R> Builder<R> {
     /// Make the path a persistent node: servers delete containers that have been empty for a while. For recipes that
     /// are a single node, [`SimpleLock`](crate::SimpleLock) and [`Barrier`](crate::Barrier), the parent must exist. A
     /// recipe still creates its own nodes below the path, as a [`Semaphore`](crate::Semaphore) does. The path is not
-    /// [recreated](Builder::rotate_at) when its numbers end, since that would delete it. Default: missing nodes are
+    /// [recreated](Builder::rotate_at) when its numbers end, since that would delete it. Where a
+    /// [`MultiLock`](crate::MultiLock) has to make other paths in front of this one, those stay. Default: missing nodes are
     /// created.
     ///
     /// ```

@@ -101,10 +101,13 @@ impl<N: AsRef<str>> Entry<N> {
 
 /// Splits a name into a part and a sequence number, which is ten characters long, or eleven.
 ///
+/// The longer one first: ten characters of eleven are a number too, without its sign. Where the sign is the last character
+/// of a marker, the part in front of it has no marker.
+///
 /// Markers are looked for only right before the number: waiters read thousands of names, and searching one costs twenty
 /// times as much as this.
 pub(crate) fn endings(name: &str) -> impl Iterator<Item = (&str, i32)> {
-    [10, 11].into_iter().filter_map(|len| {
+    [11, 10].into_iter().filter_map(|len| {
         let (before, number) = name.split_at_checked(name.len().checked_sub(len)?)?;
         Some((before, parse_sequence(number)?))
     })

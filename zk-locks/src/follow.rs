@@ -76,8 +76,8 @@ impl<T: Clone + PartialEq> Follow<T> {
     /// Waits until the state differs from the one last returned, and returns it. The first call returns at once.
     ///
     /// Returns the newest state: changes in quick succession may be returned as one, and what was over between two
-    /// looks is skipped. The future can be dropped and recreated at will; lost connections and servers that throttle
-    /// cost nothing but time.
+    /// looks is skipped. The future can be dropped and recreated: each look asks anew then, so that one needs the time of a
+    /// round trip or two. Lost connections and servers that throttle cost nothing but time.
     ///
     /// # Errors
     /// [`ReadError`] if the state cannot be read, or the session has ended: then all further calls fail as well. In

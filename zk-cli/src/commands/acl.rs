@@ -30,7 +30,7 @@ pub(crate) async fn run(args: AclArgs) -> Result<Exit, Failure> {
             }
             // Before the list is another, which may keep us out.
             let below = match *recursive {
-                true => tree::below(&client, path).await?.whole()?,
+                true => tree::below(&client, path).await?.of_users(&client, path).whole()?,
                 false => Vec::new(),
             };
             let set = client.set_acl(path, &list(entries));

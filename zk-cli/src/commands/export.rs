@@ -87,8 +87,7 @@ async fn export(
     let top = &*args.path;
     let mut paths = vec![top.to_owned()];
     // What servers keep of themselves is not to be imported.
-    let is_own = |path: &String| !(top == "/" && tree::is_reserved(client, path));
-    paths.extend(tree::below(client, top).await?.whole()?.into_iter().filter(is_own));
+    paths.extend(tree::below(client, top).await?.of_users(client, top).whole()?);
     let bar = render::progress(paths.len());
     let (mut nodes, mut left) = (0, Left::default());
     for batch in paths.chunks(BATCH) {

@@ -28,9 +28,11 @@ struct Lock {
     queue: Vec<Entry>,
 }
 
+/// What there is to tell of a lock, without the ages.
+type Told = (String, Vec<(String, bool, String)>);
+
 impl Lock {
-    /// All but the ages.
-    fn told(&self) -> (String, Vec<(String, bool, String)>) {
+    fn told(&self) -> Told {
         let entry = |it: &Entry| (it.node.clone(), it.holds, it.description.clone());
         (self.path.clone(), self.queue.iter().map(entry).collect())
     }
@@ -97,7 +99,11 @@ async fn follow(args: &HoldersArgs, client: &Client) -> Result<Exit, Failure> {
             if before.is_some() && !args.common.output.json {
                 render::bytes(b"\n")?;
             }
-            if !print(args, &now)? {
+            let mut locks = now;
+            if args.common.output.json {
+                locks.extend(freed(client, before.iter().flatten(), &told).await?);
+            }
+            if !print(args, &locks)? {
                 return Ok(Exit::Done);
             }
             tree::report_hidden(&hidden);
@@ -105,6 +111,22 @@ async fn follow(args: &HoldersArgs, client: &Client) -> Result<Exit, Failure> {
         }
         changes.next().await?;
     }
+}
+
+/// Those that were told of and are locks no more: for readers that take each line by itself.
+async fn freed(
+    client: &Client,
+    before: impl Iterator<Item = &Told>,
+    now: &[Told],
+) -> Result<Vec<Lock>, Failure> {
+    let mut freed = Vec::new();
+    for (path, _) in before {
+        if now.iter().all(|(lock, _)| lock != path) {
+            let exists = is_there(client, path).await?;
+            freed.push(Lock { path: path.clone(), exists, has_others: false, queue: Vec::new() });
+        }
+    }
+    Ok(freed)
 }
 
 /// Prints them; returns whether they have a reader.
@@ -133,10 +155,9 @@ async fn locks(args: &HoldersArgs, client: &Client) -> Result<(Vec<Lock>, Vec<St
             Err(_) if args.watch && !is_there(client, &args.path).await? => {
                 return Ok((Vec::new(), hidden));
             }
-            below => below?,
+            below => below?.of_users(client, &args.path),
         };
-        let below_path = below.paths.iter().filter(|path| !tree::is_reserved(client, path));
-        paths = candidates(&args.path, &below_path.map(String::as_str).collect::<Vec<_>>());
+        paths = candidates(&args.path, &below.paths);
         hidden = below.hidden;
     }
     let mut locks = Vec::new();
@@ -170,7 +191,8 @@ async fn is_there(client: &Client, path: &str) -> Result<bool, Failure> {
 }
 
 /// Where locks may be: above nodes whose names end in a number, or are those of kazoo's permits or of durable grants.
-fn candidates(top: &str, below: &[&str]) -> Vec<String> {
+fn candidates(top: &str, below: &[impl AsRef<str>]) -> Vec<String> {
+    let below: Vec<&str> = below.iter().map(AsRef::as_ref).collect();
     let there: BTreeSet<&str> =
         below.iter().flat_map(|path| [Some(*path), parent(path)]).flatten().collect();
     let mut paths = BTreeSet::new();

@@ -86,7 +86,10 @@ async fn import(args: &ImportArgs, client: &Client, wanted: &[Wanted]) -> Result
             };
             match created {
                 Ok(_) => done.created += 1,
-                Err(WriteError::Rejected(Rejection::NodeExists)) if args.overwrite => {
+                // The root of all is always there, and what is exported begins with it.
+                Err(WriteError::Rejected(Rejection::NodeExists))
+                    if args.overwrite || *client.absolute(&node.path) == *"/" =>
+                {
                     overwrite(client, node).await?;
                     done.written += 1;
                 }

@@ -205,6 +205,7 @@ async fn holders_are_printed_again_at_each_change() {
         assert!(holding(&mut all).await, "{release}");
         guard.release().await.unwrap();
         assert!(!holding(&mut one).await, "{release}");
+        assert!(!holding(&mut all).await, "{release}: no line says that it is free");
         one.signal(Signal::INT);
         assert_eq!(one.ended().await.code, Some(130));
     }

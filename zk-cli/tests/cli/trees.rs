@@ -377,6 +377,37 @@ async fn acls_of_a_tree_and_of_new_nodes_are_set() {
     }
 }
 
+/// What servers keep for themselves has lists of its own.
+#[tokio::test]
+async fn acls_of_everything_leave_out_the_nodes_of_the_servers() {
+    let world = World::new().await;
+    world.run(["create", "--parents", "/a/b"]).await.ok();
+    let before = world.run(["acl", "/zookeeper/quota"]).await.ok();
+    world.run(["acl", "-R", "/", "ip:127.0.0.1:cdrwa"]).await.ok();
+    assert_eq!(world.run(["acl", "/a/b"]).await.ok(), "ip:127.0.0.1:cdrwa\n");
+    assert_eq!(world.run(["acl", "/zookeeper/quota"]).await.ok(), before);
+}
+
+/// The root is there, whatever is imported into it.
+#[tokio::test]
+async fn export_of_root_is_imported_into_an_empty_server() {
+    let (from, to) = (World::new().await, World::new().await);
+    from.run(["create", "--parents", "/a/b", "text"]).await.ok();
+    from.run(["set", "/", "top"]).await.ok();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("all");
+    let name = file.to_str().unwrap();
+    for (world, args) in [(&from, ["export", "/", name]), (&to, ["import", "/", name])] {
+        let done = world.run(args).await;
+        assert_eq!(done.code, Some(0), "{done:?}");
+    }
+    assert_eq!(to.run(["get", "/a/b"]).await.ok(), "text");
+    assert_eq!(to.run(["get", "/"]).await.ok(), "top");
+    let again = to.run(["import", "/", name]).await;
+    assert_eq!(again.code, Some(1), "{again:?}");
+    assert!(again.stderr.contains("/a: exists already"), "{again:?}");
+}
+
 #[tokio::test]
 async fn a_node_that_goes_during_an_export_is_counted() {
     let server = TestServer::start().await.unwrap();

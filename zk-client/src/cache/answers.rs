@@ -159,7 +159,11 @@ impl Work<'_> {
                     unseen.remove(path);
                 }
                 let data = if self.of.with_data { &*data } else { &[] };
-                self.of.contents.put(path, data, &stat);
+                if self.replaces {
+                    self.of.contents.replace(path, data, &stat);
+                } else {
+                    self.of.contents.put(path, data, &stat);
+                }
                 return Ok(true);
             }
             Ok(None) => self.gone(source, path),

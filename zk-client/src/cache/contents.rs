@@ -105,10 +105,20 @@ impl Contents {
         events
     }
 
-    /// Inserts or updates a node.
+    /// Inserts or updates a node. Returns to no older state.
     pub(super) fn put(&self, path: &Arc<str>, data: &[u8], stat: &Stat) {
         let new = Kept::new(data, stat);
-        self.change(|inner| inner.put(path, new, stat));
+        self.change(|inner| inner.put(path, new, |old| is_older(stat, old)));
+    }
+
+    /// Inserts or updates a node, whatever it was before.
+    pub(super) fn replace(&self, path: &Arc<str>, data: &[u8], stat: &Stat) {
+        let new = Kept::new(data, stat);
+        self.change(|inner| inner.put(path, new, |_| false));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().nodes.is_empty()
     }
 
     /// Removes a node and everything below it.
@@ -160,7 +170,7 @@ impl Inner {
         self.below(path).filter(move |(below, _)| zk_proto::path::parent(below) == Some(path))
     }
 
-    fn put(&mut self, path: &Arc<str>, new: Kept, stat: &Stat) {
+    fn put(&mut self, path: &Arc<str>, new: Kept, is_kept: impl FnOnce(&Stat) -> bool) {
         let Some(kept) = self.nodes.get_mut(path) else {
             self.tell_of(|| CacheEvent::Created(new.node(path)));
             self.nodes.insert(path.clone(), new);
@@ -170,7 +180,7 @@ impl Inner {
             return;
         }
         let old = kept.node(path);
-        if is_older(stat, &old.stat) {
+        if is_kept(&old.stat) {
             return;
         }
         *kept = new.clone();
@@ -274,6 +284,21 @@ mod tests {
         assert_eq!(events.try_next(), None);
         contents.put(&path, b"again", &stat(8, 8));
         assert_eq!(events.try_next(), Some(CacheEvent::Deleted(node)));
+        assert!(matches!(events.try_next(), Some(CacheEvent::Created(_))));
+    }
+
+    /// As from servers that were restored from a backup.
+    #[test]
+    fn older_reply_replaces_what_another_session_had_read() {
+        let contents = Contents::new(8);
+        let path: Arc<str> = "/a".into();
+        contents.put(&path, b"newer", &stat(1, 7));
+        let mut events = contents.listen(Arc::new(()));
+        contents.replace(&path, b"older", &stat(1, 6));
+        assert!(matches!(events.try_next(), Some(CacheEvent::Changed { .. })));
+        contents.replace(&path, b"another", &stat(2, 5));
+        assert_eq!(&*contents.get("/a").unwrap().data, b"another");
+        assert!(matches!(events.try_next(), Some(CacheEvent::Deleted(_))));
         assert!(matches!(events.try_next(), Some(CacheEvent::Created(_))));
     }
 

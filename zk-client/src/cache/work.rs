@@ -42,6 +42,9 @@ pub(super) struct Work<'a> {
     meanwhile: Meanwhile,
     /// During a full read: the nodes of the copy that have not been found so far.
     pub(super) loading: Option<BTreeSet<Arc<str>>>,
+    /// Until everything has been read: whether the copy is of another session, and what is read takes its place, though it
+    /// be older. The servers may have been restored from a backup.
+    pub(super) replaces: bool,
     /// What a server has refused, by path.
     pub(super) refused: BTreeMap<Arc<str>, ReadError>,
     /// Reads that cost their connections.
@@ -92,6 +95,7 @@ impl<'a> Work<'a> {
             flight,
             meanwhile,
             loading: None,
+            replaces: false,
             refused,
             costly,
             answered: false,
@@ -107,6 +111,10 @@ impl<'a> Work<'a> {
     async fn go_on(&mut self) -> Result<Infallible, Stop> {
         let mut source = self.open().await?;
         let mut session = self.client.session();
+        if !self.of.contents.is_empty() {
+            self.replaces = true;
+            self.catch_up().await?;
+        }
         self.load_all();
         loop {
             let connection = session.epoch();
@@ -142,6 +150,14 @@ impl<'a> Work<'a> {
             self.of.show(CacheState::Refused(error));
             tokio::time::sleep(RETRY_PAUSE).await;
         }
+    }
+
+    /// Lets the server learn what other servers may have told another session. A server that serves only readers does not.
+    async fn catch_up(&self) -> Result<(), Stop> {
+        if let Err(error) = self.client.sync(&self.of.root).await {
+            still_following(error)?;
+        }
+        Ok(())
     }
 
     /// Makes the server answer a request when there is nothing to read.
@@ -276,6 +292,7 @@ impl<'a> Work<'a> {
         if let Some(unseen) = self.loading.take() {
             unseen.iter().for_each(|path| self.of.contents.remove(path));
             self.of.contents.tell(&CacheEvent::Loaded);
+            self.replaces = false;
         }
         Ok(())
     }

@@ -41,7 +41,8 @@ impl Client {
         path: &str,
     ) -> impl Future<Output = Result<usize, Error>> + Send + 'static {
         let mut client = self.clone();
-        // It waits for its own replies.
+        // It comes behind what is held back, and waits for its own replies.
+        client.handle.send_held_so_far();
         client.handle.change(|view| view.held = None);
         Work { client, deleted: 0 }.run(path.to_owned())
     }

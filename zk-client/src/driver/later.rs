@@ -70,17 +70,16 @@ impl Later {
 }
 
 /// Wakes the driver at a time of its clock.
+#[derive(Default)]
 pub(super) struct Alarm {
-    sleep: Pin<Box<Sleep>>,
+    /// Made when it is first polled: a timer belongs to the runtime that makes it, and the driver may be spawned on another
+    /// one than the client was connected on.
+    sleep: Option<Pin<Box<Sleep>>>,
     /// The time that `sleep` is set to.
     at: Option<Time>,
 }
 
 impl Alarm {
-    pub(super) fn new() -> Self {
-        Self { sleep: Box::pin(tokio::time::sleep(Duration::ZERO)), at: None }
-    }
-
     /// Measures the wait again: a running timer is based on an earlier reading of the clock.
     pub(super) const fn forget(&mut self) {
         self.at = None;
@@ -94,13 +93,14 @@ impl Alarm {
         (at, sleep_max): (Time, Duration),
         now: impl FnOnce() -> Time,
     ) -> Poll<()> {
+        let timer = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(Duration::ZERO)));
         if self.at.is_none_or(|set| set > at) {
             let now = now();
             let sleep = at.since(now).min(sleep_max);
-            self.sleep.as_mut().reset(Instant::now() + sleep);
+            timer.as_mut().reset(Instant::now() + sleep);
             self.at = Some(now.after(sleep));
         }
-        let polled = self.sleep.as_mut().poll(cx);
+        let polled = timer.as_mut().poll(cx);
         if polled.is_ready() {
             self.at = None;
         }

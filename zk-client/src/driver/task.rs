@@ -121,7 +121,7 @@ impl Driver {
             attempts,
             probe: None,
             proof: Proof::default(),
-            alarm: Alarm::new(),
+            alarm: Alarm::default(),
             abandoned: false,
             later: Later::default(),
             cleanups: 0,

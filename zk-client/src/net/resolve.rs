@@ -120,7 +120,9 @@ impl Connect for ResolvedConnect {
 
 /// Connects to the server's first address that answers.
 async fn dial(lookup: Lookup, attempt: usize) -> io::Result<Box<dyn Transport>> {
-    let addresses = in_turn(lookup.await?, attempt);
+    // Not as the system calls it: hardly any of its errors say that it was looking for a name.
+    let found = lookup.await.map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?;
+    let addresses = in_turn(found, attempt);
     ready(first_of(addresses).await?)
 }
 

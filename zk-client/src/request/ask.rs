@@ -286,10 +286,11 @@ impl Arm {
 impl Members {
     fn frame(&self, target: Target<'_>) -> Result<RequestFrame, Cause> {
         let changes = !self.joining.is_empty() || !self.leaving.is_empty();
-        match (&self.all, changes) {
+        match (self.all.as_deref(), changes) {
             (Some(_), true) => {
                 return Err(Cause::InvalidArgument("either all members or changes of them"));
             }
+            (Some([]), _) => return Err(Cause::InvalidArgument("no members")),
             (None, false) => return Err(Cause::InvalidArgument("no change of members")),
             _ => {}
         }

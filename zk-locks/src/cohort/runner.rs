@@ -107,6 +107,8 @@ impl Runner {
                         Behind::Somebody => shared.is_contended(number),
                     }
                 }
+                // Nobody here has a guard that would show it.
+                _ = held.revoked(), if idle_until.is_some() => shared.release_idle(number),
                 () = sleep_until(idle_until.unwrap_or_else(Instant::now)), if idle_until.is_some() => {
                     shared.release_idle(number);
                 }

@@ -69,6 +69,9 @@ impl Names {
     /// Sets the markers of a read/write lock's two sides, which must differ. Attempts fail with
     /// [`Cause::InvalidArgument`](zk_client::Cause::InvalidArgument) if that of readers is another marker and hexadecimal
     /// digits on the side of the id: the names of some who wait for the lock alone would be readers'.
+    ///
+    /// A write lock whose marker ends as other [layouts](crate::Layout)' locks do, such as `write-lock-`, is not
+    /// [downgraded](crate::WriteGuard::downgrade): contenders without these names expect no reader behind it.
     pub const fn read_write(mut self, read: &'static str, write: &'static str) -> Self {
         self.read_write = Some((checked(read), checked(write)));
         self
@@ -168,6 +171,11 @@ impl Names {
         }
     }
 
+    /// Whether such a part ends where the number begins, and not in front of a dash before that.
+    fn ends(self, before: &str, marker: &str) -> bool {
+        self.first != First::Marker || before.chars().next_back() == marker.chars().next_back()
+    }
+
     /// The number of a node with such a name, and its kind.
     pub(super) fn numbered(self, name: &str) -> Option<(i32, Kind)> {
         let kinds = [
@@ -179,7 +187,10 @@ impl Names {
         ];
         let read = kinds.into_iter().filter_map(|(role, kind)| {
             let marker = self.marker(role)?;
-            let (_, number) = endings(name).find(|(before, _)| self.is_marked(before, marker))?;
+            let is_marked = |(before, number): &(&str, i32)| {
+                self.is_marked(before, marker) && (*number >= 0 || self.ends(before, marker))
+            };
+            let (_, number) = endings(name).find(is_marked)?;
             Some((marker.len(), (number, kind)))
         });
         // One marker may be a suffix or prefix of another: the longest wins. Of two equal ones the reader's does not count.

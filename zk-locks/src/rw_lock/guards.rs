@@ -5,6 +5,7 @@ use std::{fmt, ops::Deref, sync::Arc};
 use zk_client::{CreateMode, MultiError, Rejection, path};
 
 use crate::{
+    entry::{Entry, Kind},
     error::{AcquireError, Error, Lost, ReleaseError},
     guard::{Guard, Status},
     layout::Role,
@@ -255,13 +256,23 @@ fn path_to_read(wait_queue: &WaitQueue, guard: &Guard) -> Result<String, Acquire
     if let Status::Lost(lost) = guard.status() {
         return Err(lost.into());
     }
-    if wait_queue.settings.downgrades == Downgrades::Never || !wait_queue.settings.filter.has_ids()
+    let filter = &wait_queue.settings.filter;
+    if wait_queue.settings.downgrades == Downgrades::Never
+        || !filter.has_ids()
+        || filter.names.is_some() && is_taken_for_a_lock(guard.path())
     {
         return Err(AcquireError::NoDowngrade);
     }
     let name = wait_queue.node_path(Role::Read)?;
     let own = guard.path();
     Ok(name + &own[own.len().saturating_sub(SEQUENCE_LENGTH)..])
+}
+
+/// Whether those who know none of our names take a write node for that of an exclusive lock, which no reader follows: they
+/// would not look for one.
+fn is_taken_for_a_lock(path: &str) -> bool {
+    let entry = Entry::parse(path::name(path));
+    entry.is_ok_and(|entry| matches!(entry.kind, Kind::Exclusive | Kind::Lead))
 }
 
 /// The number of digits of a sequence number. (Granted ones are positive.)

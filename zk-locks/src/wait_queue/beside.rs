@@ -1,6 +1,6 @@
 //! Nodes under the path, or at it, that have no place in the queue.
 
-use zk_client::{Cause, Client, CreateMode, OwnedNode, WriteError, path::join};
+use zk_client::{Cause, Client, Create, CreateMode, OwnedNode, WriteError, path::join};
 
 use super::WaitQueue;
 use crate::error::AcquireError;
@@ -31,8 +31,18 @@ impl WaitQueue {
         data: &[u8],
         mode: CreateMode,
     ) -> Result<bool, AcquireError> {
-        let created = self.create(&self.client, path, data).mode(mode).or_exists().await;
+        let created = self.creating(path, data, mode).await;
         Ok(!created.map_err(|error| self.refused(error))?.existed)
+    }
+
+    /// As [`ensure`](Self::ensure), to be submitted.
+    pub(super) fn creating<'a>(
+        &'a self,
+        path: &'a str,
+        data: &'a [u8],
+        mode: CreateMode,
+    ) -> Create<'a> {
+        self.create(&self.client, path, data).mode(mode).or_exists()
     }
 
     /// For writes that may be repeated: returns when it is certain that the one with this error will not take effect

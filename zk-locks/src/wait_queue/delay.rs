@@ -5,7 +5,11 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use zk_client::{CreateMode, ReadError, Rejection, Zxid};
 
-use super::{Position, WaitQueue, previous_holder::PreviousHolder};
+use super::{
+    Position, WaitQueue,
+    asked::Asked,
+    previous_holder::{LookingBack, PreviousHolder},
+};
 use crate::error::AcquireError;
 
 /// Practically for ever, without overflow.
@@ -56,10 +60,14 @@ impl WaitQueue {
             return Ok(false);
         }
         // Our node was not watched meanwhile: it may have been deleted, or another may have come ahead of it.
-        position.forget();
+        if let Some(previous) = position.previous.as_mut().filter(|it| !it.is_settled) {
+            previous.is_settled = true;
+            position.forget();
+        }
         let is_first = self.is_at_the_head(position).await?;
-        if let Some(previous) = position.previous.as_mut().filter(|_| is_first) {
-            previous.begins = None;
+        if let Some(previous) = &mut position.previous {
+            previous.is_settled = false;
+            previous.begins = previous.begins.filter(|_| !is_first);
         }
         Ok(is_first)
     }
@@ -68,7 +76,9 @@ impl WaitQueue {
     async fn begins(&self, position: &mut Position) -> Result<Option<Instant>, AcquireError> {
         let Some(delay) = self.settings.lock_delay else { return Ok(None) };
         if position.previous.is_none() {
-            position.previous = Some(self.previous(position.entry.sequence, delay).await?);
+            let previous = self.previous(position, delay).await;
+            position.looking_back = None;
+            position.previous = Some(previous?);
         }
         Ok(position.previous.as_ref().and_then(|previous| previous.begins))
     }
@@ -77,19 +87,20 @@ impl WaitQueue {
     /// the last to record a release. Contenders that gave up, or that write no records, are missing there.
     async fn previous(
         &self,
-        sequence: i32,
+        position: &mut Position,
         delay: Duration,
     ) -> Result<PreviousHolder, AcquireError> {
-        let record_path = record_path(&self.path);
-        let cork = self.client.cork();
-        let path = cork.exists(&self.path).submit();
-        let last = cork.get(&record_path).submit();
-        drop(cork);
-        let incarnation = path.await?.ok_or(AcquireError::NodeDeleted)?.czxid;
-        let is_clean = match last.await {
+        let sequence = position.entry.sequence;
+        let looking_back = position.looking_back.get_or_insert_with(|| Box::new(self.look_back()));
+        let path = looking_back.path.answer().await?;
+        let incarnation = path.ok_or(AcquireError::NodeDeleted)?.czxid;
+        let is_clean = match looking_back.record.answer().await {
             Ok((last, _)) => *last == *record(incarnation, sequence.wrapping_sub(1)).as_bytes(),
             Err(ReadError::Rejected(Rejection::NoNode)) => {
-                self.ensure_release_record().await?;
+                let path = record_path(&self.path);
+                let create = || self.creating(&path, b"", CreateMode::Persistent).submit();
+                let created = looking_back.creating.get_or_insert_with(create).await;
+                created.map_err(|error| self.refused(error))?;
                 sequence == 0
             }
             Err(error) => return Err(error.into()),
@@ -98,7 +109,14 @@ impl WaitQueue {
         if begins.is_some() {
             tracing::info!(path = self.path, ?delay, "not released by the one before: waiting");
         }
-        Ok(PreviousHolder { incarnation, begins })
+        Ok(PreviousHolder { incarnation, begins, is_settled: false })
+    }
+
+    fn look_back(&self) -> LookingBack {
+        let cork = self.client.cork();
+        let path = Asked::UnderWay(cork.exists(&self.path).submit());
+        let record = Asked::UnderWay(cork.get(&record_path(&self.path)).submit());
+        LookingBack { path, record, creating: None }
     }
 
     /// Makes the node for records, unless it is there. Without it a contender with the number 0 takes itself for the first

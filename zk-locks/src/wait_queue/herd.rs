@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use zk_client::{ReadError, Rejection, path::join};
 
-use super::{Position, WaitQueue, wait::jitter};
+use super::{Position, WaitQueue, position::Herding, wait::jitter};
 use crate::error::AcquireError;
 
 impl WaitQueue {
@@ -15,8 +15,14 @@ impl WaitQueue {
             return Ok(());
         }
         loop {
-            let epoch = self.client.session().epoch();
-            let (names, changed) = match self.client.children(&self.path).watch().await {
+            let herding = position.herding.get_or_insert_with(|| {
+                let (epoch, since) = (self.client.session().epoch(), Instant::now());
+                let names = self.client.children(&self.path).watch().submit();
+                Box::new(Herding { epoch, since, names })
+            });
+            let (epoch, answer) = (herding.epoch, (&mut herding.names).await);
+            position.herding = None;
+            let (names, changed) = match answer {
                 Ok(((names, _), changed)) => (names, changed),
                 Err(ReadError::Rejected(Rejection::NoNode)) => {
                     return Err(AcquireError::NodeDeleted);

@@ -151,6 +151,10 @@ impl WaitQueue {
     pub(crate) fn node_path(&self, role: Role) -> Result<String, AcquireError> {
         self.check_path()?;
         self.settings.filter.check()?;
+        if self.settings.lock_delay.is_some() && self.path == "/" {
+            let none = "a lock with a delay has a record beside its path, and the root has none";
+            return Err(Cause::InvalidArgument(none).into());
+        }
         let id = self.client.unique_id()?;
         let Settings { layout, .. } = self.settings;
         let name = self.node_name(role, &id).ok_or(AcquireError::NoSuchName { layout })?;

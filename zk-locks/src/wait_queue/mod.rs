@@ -13,6 +13,7 @@
 //! | `position` | our node, and the events of those ahead |
 //! | `listing` | what a list of names means, and when an event replaces a listing |
 //! | `beside` | nodes at and under the path that have no place |
+//! | `asked` | reads whose answers stay |
 //! | `previous_holder` | what is known of the previous holder |
 //! | `delay` | a pause after holders that have not released the lock themselves |
 //! | `rotate` | recreating a path before its numbers end |
@@ -32,6 +33,7 @@ use crate::{
     queue::Queue,
 };
 
+mod asked;
 mod beside;
 mod delay;
 mod herd;

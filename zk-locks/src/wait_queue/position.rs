@@ -2,29 +2,28 @@
 
 use std::{
     future::{Future, poll_fn},
-    pin::{Pin, pin},
-    task::{Context, Poll, Waker},
+    pin::Pin,
+    task::{Context, Poll},
     time::Duration,
 };
 
-use tokio::{
-    task::unconstrained,
-    time::{Instant, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 use zk_client::{
     ChildNames, EventType, NodeEvent, OwnedNode, Pending, ReadError, SessionEnd, SessionId, Stat,
     Watch, bytes::Bytes,
 };
 
-use super::{Settings, listing::Listing, previous_holder::PreviousHolder};
+use super::{
+    Settings,
+    asked::{self, Asked, LONG_WAIT},
+    listing::Listing,
+    previous_holder::{LookingBack, PreviousHolder},
+};
 use crate::{
     entry::{Entry, SEQUENCE_MAX},
     error::AcquireError,
     observe::Observers,
 };
-
-/// A wait longer than this is worth a watch on our own node.
-const LONG_WAIT: Duration = Duration::from_secs(1);
 
 /// Our place in a queue. Dropping it leaves the queue.
 ///
@@ -54,6 +53,12 @@ pub(crate) struct Position {
     pub(super) looking: Option<Looking>,
     /// The reads in flight that arm watches.
     pub(super) arming: Option<Arming>,
+    /// The listing in flight that arms one watch on the whole queue.
+    pub(super) herding: Option<Box<Herding>>,
+    /// The read behind a listing that shows whose our node was on it, where names do not tell.
+    pub(super) confirming: Option<Box<Asked<Option<Stat>>>>,
+    /// The reads that show what became of the previous holder.
+    pub(super) looking_back: Option<Box<LookingBack>>,
 }
 
 /// A wait so far: reports that it was given up, unless it is ended before this is dropped.
@@ -83,6 +88,7 @@ impl DetachedPosition {
         let Self { entry, own_watch, revoked, listing, previous, span } = self;
         let (besides, watched) = (None, Vec::new());
         let (own_at, recheck_at, looking, arming) = (None, None, None, None);
+        let (herding, confirming, looking_back) = (None, None, None);
         Position {
             node,
             entry,
@@ -97,6 +103,9 @@ impl DetachedPosition {
             span,
             looking,
             arming,
+            herding,
+            confirming,
+            looking_back,
         }
     }
 
@@ -156,15 +165,13 @@ pub(super) struct Looking {
     pub(super) names: Names,
 }
 
-impl Looking {
-    /// Whether it was sent some time ago and has been answered, at an unknown time: the wait that asked was dropped. One
-    /// that is still under way is kept: waits that are dropped early, again and again, are to get an answer in the end.
-    fn is_old(&mut self) -> bool {
-        // Whatever this task has done before: what is there is seen.
-        let names = pin!(unconstrained(&mut self.names));
-        let mut cx = Context::from_waker(Waker::noop());
-        self.since.elapsed() >= LONG_WAIT && names.poll(&mut cx).is_ready()
-    }
+/// A listing in flight that arms a watch.
+#[derive(Debug)]
+pub(super) struct Herding {
+    /// The epoch of the connection when it was sent.
+    pub(super) epoch: u64,
+    pub(super) since: Instant,
+    pub(super) names: Pending<((Vec<String>, Stat), Watch), ReadError>,
 }
 
 /// A read with a watch in flight.
@@ -206,8 +213,9 @@ impl Position {
         let span = WaitSpan::begin(node.path(), settings.observers.clone());
         let entry =
             settings.filter.parse(node.name().to_owned()).map_err(|_| AcquireError::NodeDeleted)?;
-        let sequence = entry.sequence;
-        if !(0..=SEQUENCE_MAX).contains(&sequence) {
+        let sequence = node.sequence().unwrap_or(entry.sequence);
+        // Those who read another number in its name have another order.
+        if sequence != entry.sequence || !(0..=SEQUENCE_MAX).contains(&sequence) {
             return Err(AcquireError::SequenceExhausted { sequence });
         }
         Ok(Self {
@@ -224,6 +232,9 @@ impl Position {
             span,
             looking: None,
             arming: None,
+            herding: None,
+            confirming: None,
+            looking_back: None,
         })
     }
 
@@ -263,8 +274,14 @@ impl Position {
     /// whether it was old.
     pub(crate) fn forget_if_old(&mut self) -> bool {
         let is_old = |listing: &Listing| listing.ahead() == 0 && listing.age() >= LONG_WAIT;
-        let is_old = self.listing.as_ref().is_some_and(is_old);
-        let is_old = is_old || self.looking.as_mut().is_some_and(Looking::is_old);
+        let Self { listing, confirming, looking, herding, .. } = self;
+        let is_old = listing.as_ref().is_some_and(is_old)
+            // A read under way will show what has become of our node.
+            && !confirming.as_mut().is_some_and(|it| it.is_under_way());
+        let was_answered =
+            looking.as_mut().is_some_and(|it| asked::is_old(it.since, &mut it.names))
+                || herding.as_mut().is_some_and(|it| asked::is_old(it.since, &mut it.names));
+        let is_old = is_old || was_answered;
         if is_old {
             self.forget();
         }
@@ -274,6 +291,7 @@ impl Position {
     /// Discards the known state of the queue.
     pub(crate) fn forget(&mut self) {
         (self.listing, self.looking, self.arming) = (None, None, None);
+        (self.herding, self.confirming) = (None, None);
     }
 
     /// Whether our own node is to be watched now, besides the nearest `sight` nodes ahead.

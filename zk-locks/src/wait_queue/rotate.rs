@@ -7,12 +7,14 @@ use std::{
 };
 
 use tokio::time::{Instant, timeout_at};
-use zk_client::{ChildNames, OwnedNode, ReadError, Rejection, Stat, WriteError};
+use zk_client::{
+    ChildNames, CreateMode, MultiError, OwnedNode, ReadError, Rejection, Stat, WriteError,
+};
 
 use super::WaitQueue;
 use crate::{
     entry::{Entry, SEQUENCE_MAX},
-    error::AcquireError,
+    error::{AcquireError, nothing_written},
 };
 
 /// How long a session's attempts wait for a path to become empty.
@@ -214,7 +216,8 @@ impl WaitQueue {
                 event.map_err(AcquireError::SessionEnded)?;
                 continue;
             }
-            match self.client.delete(&self.path).await {
+            // Rare, and large.
+            match Box::pin(self.replace_path()).await {
                 Ok(()) | Err(WriteError::Rejected(Rejection::NoNode)) => break,
                 // A contender has joined, or the outcome is unknown: look again.
                 Err(WriteError::Rejected(Rejection::NotEmpty) | WriteError::InDoubt { .. }) => {}
@@ -230,6 +233,25 @@ impl WaitQueue {
         }
         self.renewals().begun().remove(&*self.client.absolute(&self.path));
         Ok(())
+    }
+
+    /// Deletes the path, if it is empty. It is made again by the next attempt; but at once, with what it had, if others have
+    /// made it otherwise than an attempt does: with data, or for others than all who may use the lock.
+    async fn replace_path(&self) -> Result<(), WriteError> {
+        let cork = self.client.cork();
+        let (data, acl) = (cork.get(&self.path).submit(), cork.acl(&self.path).submit());
+        drop(cork);
+        let ((data, _), (acl, _)) =
+            (data.await.map_err(nothing_written)?, acl.await.map_err(nothing_written)?);
+        if data.is_empty() && acl == self.settings.acl {
+            return self.client.delete(&self.path).await;
+        }
+        let again = self.client.multi().delete(&self.path);
+        let again = again.create_with_acl(&self.path, &data, CreateMode::Persistent, &acl);
+        match again.await? {
+            Ok(_) => Ok(()),
+            Err(MultiError { rejection, .. }) => Err(WriteError::Rejected(rejection)),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use zk_client::{Cause, OwnedNode, ReadError, Rejection, path::join};
 
 use super::{
     Listing, Position, WaitQueue,
+    asked::Asked,
     listing::SIGHT,
     position::{Arming, Looking, Wake, Watched},
 };
@@ -134,11 +135,15 @@ impl WaitQueue {
     /// A read behind the listing: no other node was made by our transaction, so one that is there now was there then, and
     /// its path with all numbers since. The event that [proves](Listing::proves_grant) a grant needs no such read, as the
     /// watch on our own node was armed by one.
-    async fn confirm_own_node(&self, position: &Position) -> Result<(), AcquireError> {
+    async fn confirm_own_node(&self, position: &mut Position) -> Result<(), AcquireError> {
         if self.settings.filter.has_ids() {
             return Ok(());
         }
-        match self.client.exists(position.node.path()).await? {
+        let Position { confirming, node, .. } = position;
+        let asked = || Box::new(Asked::UnderWay(self.client.exists(node.path()).submit()));
+        let found = confirming.get_or_insert_with(asked).answer().await;
+        *confirming = None;
+        match found? {
             Some(stat) if position.is_own_node(&stat) => Ok(()),
             _ => Err(AcquireError::NodeDeleted),
         }
@@ -153,7 +158,7 @@ impl WaitQueue {
             Some(listing) => listing,
             None => {
                 let listing = self.list(position).await?;
-                position.recheck_at = None;
+                (position.recheck_at, position.confirming) = (None, None);
                 listing
             }
         };

@@ -1,6 +1,6 @@
 //! The items behind the headers of a multi: operations, and their results.
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 use crate::{
     code::ErrorCode,
@@ -33,6 +33,26 @@ record! {
 impl MultiHeader {
     /// The closing header of every stream.
     pub const END: Self = Self { op: OpCode::ERROR, done: true, err: ErrorCode(-1) };
+
+    /// The error for which a transaction has failed, of its results: [`ErrorCode::OK`] if it has not, or if they cannot be
+    /// read.
+    pub(crate) fn first_error(results: &Bytes) -> ErrorCode {
+        let mut reader = Reader::new(results);
+        loop {
+            match Self::decode(&mut reader) {
+                // What did not fail itself has another code, and behind each the code is repeated.
+                Ok(Self { op: OpCode::ERROR, done: false, err }) => {
+                    if !err.is_ok() && err != ErrorCode::RUNTIME_INCONSISTENCY {
+                        return err;
+                    }
+                    if i32::decode(&mut reader).is_err() {
+                        return ErrorCode::OK;
+                    }
+                }
+                _ => return ErrorCode::OK,
+            }
+        }
+    }
 }
 
 record! {

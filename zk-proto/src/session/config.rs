@@ -127,7 +127,9 @@ pub enum Lease {
     /// schedulers, for two reasons:
     ///
     /// * Such requests do not inform the leader of the session; members do, in their answers to its pings, every half
-    ///   tick.
+    ///   tick. One that is cut off before the next has told it of what came before. So a confirmation lasts for the timeout
+    ///   less half a margin from when the newest message was sent that had been answered half a margin before it, and no
+    ///   longer than for the timeout less the margin from when it was sent itself. Handshakes inform the leader.
     /// * A leader that is cut off from the others finds out up to a tick after they have given it up, and answers `sync`s
     ///   and handshakes until then (ZOOKEEPER-1675).
     ///
@@ -135,8 +137,10 @@ pub enum Lease {
     /// a [margin](Self::Margin). No margin covers a leader that stands still for longer than its followers wait
     /// (`syncLimit`), and then answers a client that reaches no other member; a write takes a quorum.
     ///
-    /// A session that [is relied on](super::Session::rely) sends a `sync` where it would have sent a ping, and where
-    /// neither a write nor a `sync` was in flight for as long.
+    /// Behind an election servers go by the timeout that a session began with: the shortest that was granted to it counts.
+    ///
+    /// A session that [is relied on](super::Session::rely) sends a `sync` where it would have sent a ping, or four times
+    /// in the longest time for which one can last, where neither a write nor a `sync` was in flight for as long.
     #[default]
     Confirmed,
     /// As [`Confirmed`](Lease::Confirmed), with this margin; with half of the timeout if the granted one does not
@@ -175,7 +179,8 @@ pub struct Credentials {
     /// The xid of the next request. Must not repeat within a session: servers match commits to requests by session and
     /// xid, and have answered a repeated one with the result of the earlier request.
     pub next_xid: Xid,
-    /// The granted timeout: how long servers keep the session without hearing from it.
+    /// How long servers keep the session without hearing from it: the shortest timeout that one has granted it, since after
+    /// a restart or an election they go by the one that it began with.
     pub timeout: Duration,
 }
 

@@ -12,15 +12,15 @@ use crate::{frame::RequestFrame, request::SyncRequest, text::Str, time::Time};
 
 impl<R, W: Watcher> Session<R, W> {
     /// Until when the leader keeps this session, by the rule of [`Config::lease`](super::Config::lease): counted from
-    /// when the newest message was *sent* whose answer involved the leader, for less than the session timeout. `None`
-    /// as for [`lease`](Session::lease), and before the leader has confirmed anything.
+    /// when the newest message was *sent* of which it had been told when it was last involved in an answer, for less than
+    /// the session timeout. `None` as for [`lease`](Session::lease), and before the leader has confirmed anything.
     #[must_use]
     pub fn confirmed_lease(&self) -> Option<Time> {
         self.liveness.confirmed_lease()
     }
 
     /// Sets whether a user relies on the session's lasting, such as the holder of a lock: then the session asks the
-    /// leader to confirm it as often as it would send pings, unless requests in flight confirm it too. Does nothing if
+    /// leader to confirm it at least as often as it would send pings, unless requests in flight confirm it too. Does nothing if
     /// every answer [counts](Lease::Connection).
     ///
     /// A user that begins to rely on the session can count on earlier confirmations, such as the answer to a create.

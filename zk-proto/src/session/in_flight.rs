@@ -11,7 +11,7 @@ use super::{
     pending_request::PendingRequest,
     watch::{ServerWatches, Watcher},
 };
-use crate::{data::Xid, rng::Rng, time::Time};
+use crate::{data::Xid, op::OpCode, rng::Rng, time::Time};
 
 /// A request that has an xid, since its bytes are on their way to the server.
 #[derive(Debug)]
@@ -262,6 +262,12 @@ impl<R, W: Watcher> InFlight<R, W> {
         let sent = self.sent.pop_front().ok_or(None)?;
         self.forget(&sent.slot);
         Ok(sent)
+    }
+
+    /// The operation of the request that a reply with this xid answers.
+    pub(crate) fn op_due(&self, xid: Xid) -> Option<OpCode> {
+        let due = self.sent.front().filter(|sent| sent.xid == xid);
+        due.map(|sent| sent.slot.frame().op())
     }
 
     /// Whether the close of the session was sent, in whole or in part, after `written` bytes.

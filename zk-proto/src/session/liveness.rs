@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::config::Lease;
+use super::{config::Lease, reports::Reports};
 use crate::time::Time;
 
 /// Longest pause between two pings, whatever the session timeout: as in the Java client.
@@ -24,6 +24,8 @@ const CONFIRM_AGAIN: Duration = Duration::from_millis(500);
 pub(crate) struct Liveness {
     /// Negotiated session timeout; until then that of the session to resume, or the requested one.
     timeout: Duration,
+    /// For how long the servers keep the session at least: see [`Identity::kept`](super::phase::Identity::kept).
+    kept: Duration,
     /// When a byte last arrived on this connection.
     heard: Time,
     /// When a frame last arrived on an established connection; none before the first.
@@ -42,6 +44,9 @@ pub(crate) struct Liveness {
     proof: Option<Time>,
     /// As `proof`, for messages whose answer involved the leader.
     confirmed: Option<Time>,
+    /// When the newest message was sent of which the leader had been told by then.
+    told: Option<Time>,
+    reports: Reports,
     /// When the leader was last asked for a confirmation, on this connection.
     asked: Option<Time>,
     /// When to ask again, if a server throttled the last request.
@@ -62,6 +67,7 @@ impl Liveness {
     pub(crate) const fn new(timeout: Duration, lease: Lease) -> Self {
         Self {
             timeout,
+            kept: timeout,
             heard: Time::ZERO,
             frame: None,
             moved: Time::ZERO,
@@ -71,6 +77,8 @@ impl Liveness {
             pings: VecDeque::new(),
             proof: None,
             confirmed: None,
+            told: None,
+            reports: Reports::new(Duration::ZERO),
             asked: None,
             again: None,
             lease,
@@ -83,17 +91,19 @@ impl Liveness {
         &mut self,
         now: Time,
         sent: Time,
-        timeout: Duration,
+        (timeout, kept): (Duration, Duration),
         source: Source,
     ) {
-        self.timeout = timeout;
+        (self.timeout, self.kept) = (timeout, kept);
+        let handshake = (source == Source::Leader).then_some(sent);
+        self.reports.begin(handshake, self.reported_within());
         self.pings.clear();
         self.heard(now);
         self.frame = Some(now);
         self.sent = now;
         self.asked = None;
         self.again = None;
-        self.answered(sent, source);
+        self.answered(now, sent, source);
     }
 
     pub(crate) const fn heard(&mut self, now: Time) {
@@ -139,13 +149,13 @@ impl Liveness {
 
     /// Records that the oldest ping was answered: no proof of anything newer, however many have been sent. Returns when
     /// it was sent.
-    pub(crate) fn ponged(&mut self) -> Option<Time> {
+    pub(crate) fn ponged(&mut self, now: Time) -> Option<Time> {
         let sent = self.pings.pop_front()?;
         if self.pings.is_empty() {
             // Most of its life a session has no ping under way.
             self.pings = VecDeque::new();
         }
-        self.answered(sent, Source::Server);
+        self.answered(now, sent, Source::Server);
         Some(sent)
     }
 
@@ -155,12 +165,26 @@ impl Liveness {
     }
 
     /// Records the answer to a message that was sent at `sent`.
-    pub(crate) fn answered(&mut self, sent: Time, source: Source) {
-        self.proof = self.proof.max(Some(sent));
+    pub(crate) fn answered(&mut self, now: Time, sent: Time, source: Source) {
+        let newest = self.proof.map_or(sent, |proof| proof.max(sent));
+        self.proof = Some(newest);
         if source == Source::Leader {
-            self.confirmed = self.confirmed.max(Some(sent));
             self.again = None;
+            // Many requests are sent at once.
+            if self.confirmed < Some(sent) {
+                self.confirmed = Some(sent);
+                self.told = self.told.max(self.reports.told_by(sent));
+            }
         }
+        if self.lease != Lease::Connection {
+            self.reports.answered(now, sent, newest);
+        }
+    }
+
+    /// How long after a member's answer the leader is told of the session at the latest: half a tick, which the margin
+    /// covers.
+    fn reported_within(&self) -> Duration {
+        self.lease.margin(self.kept).checked_div(2).unwrap_or_default()
     }
 
     /// Records that the leader was asked for a confirmation.
@@ -174,19 +198,19 @@ impl Liveness {
         self.again = Some(now.after(CONFIRM_AGAIN.min(self.ping_interval())));
     }
 
-    /// When to ask the leader for the next confirmation: as often as pings are sent, or twice in the time for which one
-    /// lasts.
+    /// When to ask the leader for the next confirmation: as often as pings are sent, or four times in the time for which one
+    /// can last. It is worth less by the time since the message before.
     pub(crate) fn confirmation_due(&self) -> Time {
-        let lasts = self.timeout.saturating_sub(self.lease.margin(self.timeout));
-        let half = lasts.checked_div(2).unwrap_or_default().max(CONFIRM_INTERVAL_MIN);
+        let lasts = self.kept.saturating_sub(self.lease.margin(self.kept));
+        let part = lasts.checked_div(4).unwrap_or_default().max(CONFIRM_INTERVAL_MIN);
         let since = self.confirmed.max(self.asked).unwrap_or(Time::ZERO);
-        self.again.unwrap_or_else(|| since.after(self.ping_interval().min(half)))
+        self.again.unwrap_or_else(|| since.after(self.ping_interval().min(part)))
     }
 
     /// Records that a server does not know the session: earlier proof counts no longer.
-    pub(crate) const fn disowned(&mut self) {
-        self.proof = None;
-        self.confirmed = None;
+    pub(crate) fn disowned(&mut self) {
+        (self.proof, self.confirmed, self.told) = (None, None, None);
+        self.reports.begin(None, self.reported_within());
     }
 
     /// Negotiated session timeout; the requested one until then.
@@ -251,7 +275,7 @@ impl Liveness {
 
     /// Until when the servers must keep the session. None if they have not confirmed it.
     pub(crate) fn lease(&self) -> Option<Time> {
-        self.proof.map(|proof| proof.after(self.timeout))
+        self.proof.map(|proof| proof.after(self.kept))
     }
 
     /// As [`lease`](Self::lease), by the rule of the configured lease: as confirmed by the leader, or by any server.
@@ -259,8 +283,14 @@ impl Liveness {
         if self.lease == Lease::Connection {
             return self.lease();
         }
-        let length = self.timeout.saturating_sub(self.lease.margin(self.timeout));
-        self.confirmed.map(|proof| proof.after(length))
+        // A leader that is cut off may have answered after the others gave it up; one that is not, before it was told.
+        let margin = self.lease.margin(self.kept);
+        let until = |since: Time, margin| since.after(self.kept.saturating_sub(margin));
+        let (confirmed, told) = self.confirmed.zip(self.told)?;
+        Some(
+            until(confirmed, margin)
+                .min(until(told, margin.saturating_sub(self.reported_within()))),
+        )
     }
 }
 
@@ -291,11 +321,12 @@ mod tests {
     #[test]
     fn unanswered_ping_limits_the_silence() {
         let mut liveness = liveness(Duration::from_secs(9), Lease::Confirmed);
-        liveness.handshake_done(at(0), at(0), Duration::from_secs(9), Source::Leader);
+        let timeout = Duration::from_secs(9);
+        liveness.handshake_done(at(0), at(0), (timeout, timeout), Source::Leader);
         liveness.pinged(at(2));
         liveness.heard(at(5));
         assert_eq!(liveness.silence(), at(8));
-        liveness.ponged();
+        liveness.ponged(at(5));
         assert_eq!(liveness.silence(), at(11));
         assert_eq!(liveness.lease(), Some(at(11)));
     }
@@ -304,12 +335,12 @@ mod tests {
     fn answer_proves_the_older_of_two_pings() {
         let timeout = Duration::from_secs(9);
         let mut liveness = liveness(timeout, Lease::Connection);
-        liveness.handshake_done(at(0), at(0), timeout, Source::Leader);
+        liveness.handshake_done(at(0), at(0), (timeout, timeout), Source::Leader);
         liveness.pinged(at(2));
         liveness.pinged(at(4));
-        liveness.ponged();
+        liveness.ponged(at(5));
         assert_eq!((liveness.lease(), liveness.confirmed_lease()), (Some(at(11)), Some(at(11))));
-        liveness.ponged();
+        liveness.ponged(at(5));
         assert_eq!((liveness.lease(), liveness.confirmed_lease()), (Some(at(13)), Some(at(13))));
     }
 
@@ -317,16 +348,16 @@ mod tests {
     fn only_the_leader_confirms_less_the_margin() {
         let [timeout, margin] = [9, 2].map(Duration::from_secs);
         let mut liveness = liveness(timeout, Lease::Margin(margin));
-        liveness.handshake_done(at(1), at(0), timeout, Source::Leader);
+        liveness.handshake_done(at(1), at(0), (timeout, timeout), Source::Leader);
         assert_eq!(liveness.confirmed_lease(), Some(at(7)));
         liveness.pinged(at(2));
-        liveness.ponged();
-        liveness.answered(at(3), Source::Server);
+        liveness.ponged(at(2));
+        liveness.answered(at(3), at(3), Source::Server);
         assert_eq!((liveness.lease(), liveness.confirmed_lease()), (Some(at(12)), Some(at(7))));
-        liveness.answered(at(4), Source::Leader);
+        liveness.answered(at(4), at(4), Source::Leader);
         assert_eq!((liveness.lease(), liveness.confirmed_lease()), (Some(at(13)), Some(at(11))));
         // A late answer to an older message takes nothing back.
-        liveness.answered(at(2), Source::Leader);
+        liveness.answered(at(5), at(2), Source::Leader);
         assert_eq!(liveness.confirmed_lease(), Some(at(11)));
     }
 
@@ -334,7 +365,7 @@ mod tests {
     fn member_without_leader_confirms_nothing() {
         let timeout = Duration::from_secs(9);
         let mut liveness = liveness(timeout, Lease::Confirmed);
-        liveness.handshake_done(at(1), at(0), timeout, Source::Server);
+        liveness.handshake_done(at(1), at(0), (timeout, timeout), Source::Server);
         assert_eq!((liveness.lease(), liveness.confirmed_lease()), (Some(at(9)), None));
     }
 
@@ -355,17 +386,52 @@ mod tests {
         }
     }
 
+    /// A member that is cut off behind the answer has not told the leader of it.
+    #[test]
+    fn confirmation_lasts_by_what_the_leader_was_told() {
+        let timeout = Duration::from_secs(30);
+        let mut liveness = liveness(timeout, Lease::Confirmed);
+        liveness.handshake_done(at(0), at(0), (timeout, timeout), Source::Leader);
+        assert_eq!(liveness.confirmed_lease(), Some(at(24)));
+        liveness.pinged(at(9));
+        liveness.ponged(at(9));
+        liveness.answered(at(11), at(11), Source::Leader);
+        assert_eq!(liveness.confirmed_lease(), Some(at(27)), "of the handshake");
+        liveness.answered(at(12), at(12), Source::Leader);
+        assert_eq!(liveness.confirmed_lease(), Some(at(36)), "of the ping");
+    }
+
+    /// Servers that find another leader go by the timeout with which the session began.
+    #[test]
+    fn lease_is_as_long_as_the_shortest_timeout() {
+        let [granted, kept] = [30, 10].map(Duration::from_secs);
+        let mut liveness = liveness(granted, Lease::Confirmed);
+        liveness.handshake_done(at(0), at(0), (granted, kept), Source::Leader);
+        assert_eq!((liveness.lease(), liveness.confirmed_lease()), (Some(at(10)), Some(at(8))));
+        assert_eq!((liveness.confirmation_due(), liveness.silence()), (at(2), at(20)));
+    }
+
+    /// A session that is relied on has the next confirmation long before the lease runs out.
     #[test]
     fn confirmation_interval_fits_the_lease() {
-        let timeout = Duration::from_secs(12);
-        for (lease, due) in [(Lease::Confirmed, 3), (Lease::Margin(Duration::from_secs(8)), 2)] {
-            let mut liveness = liveness(timeout, lease);
-            liveness.handshake_done(at(0), at(0), timeout, Source::Leader);
-            assert_eq!(liveness.confirmation_due(), at(due), "{lease:?}");
-            liveness.asked(at(7));
-            assert_eq!(liveness.confirmation_due(), at(7 + due), "{lease:?}");
-            liveness.answered(at(9), Source::Leader);
-            assert_eq!(liveness.confirmation_due(), at(9 + due), "{lease:?}");
+        let late = Duration::from_millis(200);
+        for timeout in (4_000..60_000).step_by(500).map(Duration::from_millis) {
+            for lease in [Lease::Confirmed, Lease::Margin(timeout / 2)] {
+                let mut liveness = liveness(timeout, lease);
+                liveness.handshake_done(
+                    at(0).after(late),
+                    at(0),
+                    (timeout, timeout),
+                    Source::Leader,
+                );
+                for _ in 0..50 {
+                    let due = liveness.confirmation_due();
+                    let left = liveness.confirmed_lease().unwrap().since(due.after(late));
+                    assert!(left >= timeout / 16, "{lease:?} of {timeout:?}: {left:?} left");
+                    liveness.asked(due);
+                    liveness.answered(due.after(late), due, Source::Leader);
+                }
+            }
         }
     }
 

@@ -76,6 +76,7 @@ mod phase;
 mod probation;
 mod receive;
 mod reconnect;
+mod reports;
 mod sasl;
 mod state;
 mod submit;

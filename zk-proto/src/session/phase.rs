@@ -109,8 +109,8 @@ impl Drop for Password {
 pub(crate) struct Identity {
     id: SessionId,
     password: Password,
-    /// How many milliseconds the servers keep it, as they have granted; they count no finer.
-    timeout: u32,
+    /// For how many milliseconds the servers keep it at least; they count no finer.
+    kept: u32,
     /// Newest transaction that a reply has shown; servers that are behind it refuse the session themselves.
     last_zxid: Zxid,
     /// `last_zxid` at the last moment in which all watches were armed, while they are not.
@@ -127,9 +127,9 @@ impl Identity {
     pub(crate) fn new(resume: Option<Credentials>) -> Self {
         let is_global = resume.is_some();
         let shown = resume.unwrap_or_else(Self::nobody);
-        let (id, last_zxid, timeout) = (shown.id, shown.last_zxid, millis(shown.timeout));
+        let (id, last_zxid, kept) = (shown.id, shown.last_zxid, millis(shown.timeout));
         let password = Password::copy_of(&shown.password.0);
-        Self { id, password, timeout, last_zxid, watch_zxid: None, is_global }
+        Self { id, password, kept, last_zxid, watch_zxid: None, is_global }
     }
 
     const fn nobody() -> Credentials {
@@ -143,8 +143,12 @@ impl Identity {
         self.id.0 != 0
     }
 
-    pub(crate) fn timeout(&self) -> Duration {
-        Duration::from_millis(self.timeout.into())
+    /// For how long the servers keep it at least: the shortest timeout that one has granted it.
+    ///
+    /// They store the one that it began with, and go by that when they are restarted or find another leader, until it
+    /// shakes hands again: a longer one is what a member grants its connection.
+    pub(crate) fn kept(&self) -> Duration {
+        Duration::from_millis(self.kept.into())
     }
 
     /// Whether there is a session that more than one server knows.
@@ -159,7 +163,7 @@ impl Identity {
 
     /// The credentials to resume the session elsewhere; `None` as long as other servers do not know it.
     pub(crate) fn credentials(&self, next_xid: Xid) -> Option<Credentials> {
-        let (id, last_zxid, timeout) = (self.id, self.last_zxid, self.timeout());
+        let (id, last_zxid, timeout) = (self.id, self.last_zxid, self.kept());
         let password = Secret(self.password.0.clone());
         let all = Credentials { id, password, last_zxid, next_xid, timeout };
         self.is_global().then_some(all)
@@ -167,7 +171,8 @@ impl Identity {
 
     /// Records the session that a server serves.
     pub(crate) fn adopt(&mut self, negotiated: Negotiated, password: Option<Password>) {
-        self.timeout = millis(negotiated.timeout);
+        let (granted, is_same) = (millis(negotiated.timeout), self.id == negotiated.id);
+        self.kept = if is_same { granted.min(self.kept) } else { granted };
         self.id = negotiated.id;
         self.password = password.unwrap_or_default();
         self.is_global |= !negotiated.read_only;

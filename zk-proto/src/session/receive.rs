@@ -24,7 +24,7 @@ use crate::{
     frame::{FrameError, ReplyHeader},
     jute::{Decode, Reader},
     op::OpCode,
-    request::{ConnectView, LEN_CONNECT_RESPONSE_MIN},
+    request::{ConnectView, LEN_CONNECT_RESPONSE_MIN, MultiHeader},
     time::Time,
     wipe::wipe,
 };
@@ -129,7 +129,7 @@ impl<R, W: Watcher> Session<R, W> {
                     _ => self.answer(now, header, body),
                 }
             }
-            Phase::Authenticating(authenticating) => self.proved(now, authenticating, &frame),
+            Phase::Authenticating(authenticating) => self.proved(authenticating, &frame),
             Phase::Waiting | Phase::Dialing | Phase::Over(_) => Ok(()),
         }
     }
@@ -145,12 +145,17 @@ impl<R, W: Watcher> Session<R, W> {
         let shown = self.identity.shown().id;
         let resuming = shown.0 != 0;
         let timeout = u64::try_from(response.time_out).unwrap_or_default();
+        // A server without a leader ends sessions for itself (before 3.6), and cannot know whether the others have.
+        let knows = response.read_only.0 != Some(true);
         match timeout {
-            0 if resuming => return Err(Broken::Session(CloseReason::Expired)),
+            0 if resuming && knows => return Err(Broken::Session(CloseReason::Expired)),
             0 => return Err(Broken::Link(LinkError::NotServed)),
             // Some servers create another session instead of reporting that ours is gone.
             _ if resuming && response.session_id != shown => {
-                return Err(Broken::Session(CloseReason::Expired));
+                return Err(match knows {
+                    true => Broken::Session(CloseReason::Expired),
+                    false => Broken::Link(LinkError::NotServed),
+                });
             }
             // The next handshake would take it for no session, and its expiry would go unnoticed.
             _ if response.session_id.0 == 0 => {
@@ -182,7 +187,8 @@ impl<R, W: Watcher> Session<R, W> {
         let (sent, answered) = handshake;
         self.identity.adopt(negotiated, self.link.offered.take());
         let source = if negotiated.read_only { Source::Server } else { Source::Leader };
-        self.liveness.handshake_done(answered, sent, negotiated.timeout, source);
+        let timeouts = (negotiated.timeout, self.identity.kept());
+        self.liveness.handshake_done(answered, sent, timeouts, source);
         self.liveness.heard(now);
         self.timers.stop(Timer::Dial);
         self.phase =
@@ -223,7 +229,7 @@ impl<R, W: Watcher> Session<R, W> {
             if !self.in_flight.has_sent() && !self.in_flight.is_waiting() {
                 self.is_of_use();
             }
-            let ping = self.liveness.ponged();
+            let ping = self.liveness.ponged(now);
             self.link.ponged();
             let owed = self.in_flight.oldest_sent();
             let passed_over = ping.zip(owed).filter(|(ping, owed)| owed < ping);
@@ -261,7 +267,12 @@ impl<R, W: Watcher> Session<R, W> {
     /// Processes a reply to an ordinary request.
     fn answer(&mut self, now: Time, header: ReplyHeader, body: Bytes) -> Result<(), Broken> {
         let ReplyHeader { xid, zxid, err } = header;
+        let err = if err.is_ok() { self.verdict(xid, &body) } else { err };
         let body = if err.is_ok() { body } else { Bytes::new() };
+        if self.is_of_readers() && self.in_flight.op_due(xid) == Some(OpCode::CLOSE_SESSION) {
+            // It has closed the session for itself (before 3.6): the others keep it.
+            return Err(Broken::Link(LinkError::NotServed));
+        }
         if err == ErrorCode::SESSION_MOVED && self.in_flight.undo(xid) {
             return Err(Broken::Link(LinkError::Moved));
         }
@@ -277,7 +288,8 @@ impl<R, W: Watcher> Session<R, W> {
             self.liveness.disowned();
         } else {
             let leader = err.is_ok() && slot.frame().op().passes_the_leader();
-            self.liveness.answered(at, if leader { Source::Leader } else { Source::Server });
+            let source = if leader { Source::Leader } else { Source::Server };
+            self.liveness.answered(now, at, source);
         }
         self.note_zxid(zxid);
         if err == ErrorCode::UNIMPLEMENTED && matches!(slot, PendingRequest::User { .. }) {
@@ -342,6 +354,23 @@ impl<R, W: Watcher> Session<R, W> {
         }
         // The server will close the connection; the next handshake brings certainty.
         if ends_session { Err(Broken::Link(LinkError::NotServed)) } else { Ok(()) }
+    }
+
+    /// What an answer without an error says of the session. Transactions are refused by the result of an operation: to a
+    /// session that has ended always, to one that has moved before 3.6.
+    fn verdict(&self, xid: Xid, body: &Bytes) -> ErrorCode {
+        let may_be_refused = body.first() == Some(&u8::MAX);
+        if !may_be_refused || self.in_flight.op_due(xid) != Some(OpCode::MULTI) {
+            return ErrorCode::OK;
+        }
+        let code = MultiHeader::first_error(body);
+        let is_of_session = code == ErrorCode::SESSION_MOVED || code.ends_session();
+        if is_of_session { code } else { ErrorCode::OK }
+    }
+
+    /// Whether the server serves nobody but readers, a session that others know.
+    fn is_of_readers(&self) -> bool {
+        matches!(self.phase, Phase::Up(up) if up.negotiated.read_only) && self.identity.is_global()
     }
 
     /// Remembers an operation that a server does not know. For transactions the unknown part is not reported.

@@ -82,17 +82,15 @@ impl<R, W: Watcher> Session<R, W> {
     /// Processes a frame during the exchange.
     pub(super) fn proved(
         &mut self,
-        now: Time,
         authenticating: Authenticating,
         frame: &Bytes,
     ) -> Result<(), Broken> {
         let mut reader = Reader::new(frame);
-        let ReplyHeader { xid, zxid, err } = ReplyHeader::decode(&mut reader)?;
-        match xid {
-            Xid::NOTIFICATION => return self.event(now, zxid, &frame.slice(reader.offset()..)),
-            // An unsolicited answer; old servers are known to send one.
-            Xid::PING => return Ok(()),
-            _ => {}
+        let ReplyHeader { xid, err, .. } = ReplyHeader::decode(&mut reader)?;
+        // Old servers are known to send an answer that nobody asked for. An event is news of no watch, as none has been set
+        // on this connection: it would take one from the session on the word of a server that has not proved itself.
+        if matches!(xid, Xid::PING | Xid::NOTIFICATION) {
+            return Ok(());
         }
         match err {
             ErrorCode::OK if authenticating.due == Some(xid) => {

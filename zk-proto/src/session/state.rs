@@ -68,7 +68,7 @@ impl<R, W: Watcher> Session<R, W> {
         let identity = Identity::new(resume);
         // What is wished for holds once it is granted; until then others end the session by what was granted before.
         let timeout = match identity.is_established() {
-            true => identity.timeout(),
+            true => identity.kept(),
             false => config.session_timeout,
         };
         let mut session = Self {
@@ -97,7 +97,7 @@ impl<R, W: Watcher> Session<R, W> {
         };
         if session.identity.is_established() {
             // It was left now at the latest.
-            session.timers.set(Timer::Expiry, Liveness::expires(now, session.identity.timeout()));
+            session.timers.set(Timer::Expiry, Liveness::expires(now, session.identity.kept()));
         }
         session.dial(now);
         session.check();

@@ -206,6 +206,9 @@ impl Ensemble {
             // Without a leader nothing ends; it will look when it is there.
             return;
         };
+        if let Some(at) = self.reports.take_if(|at| *at <= now) {
+            self.report(at);
+        }
         while let Some(session) = self.sessions.expired(now) {
             self.close_session(now, session);
         }

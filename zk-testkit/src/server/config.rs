@@ -18,7 +18,8 @@ pub struct Config {
     pub session_timeout_max: Option<Duration>,
     /// Longest request taken, in bytes, without its length prefix.
     pub request_len_max: usize,
-    /// Whether a member without a quorum serves reads (`readonlymode.enabled`).
+    /// Whether a member without a quorum serves reads (`readonlymode.enabled`). It opens new sessions for that, as real ones
+    /// do from 3.7 on only if `localSessionsEnabled` is set too.
     pub read_only_mode: bool,
     /// Whether nodes may have a time to live (`zookeeper.extendedTypesEnabled`).
     pub extended_types: bool,

@@ -61,11 +61,15 @@ pub struct Ensemble {
     pub(super) sessions: Sessions,
     /// The member that decides, and the time from which it does.
     pub(super) leader: Option<usize>,
+    /// The leader that is not to be elected again, if others know as much.
+    pub(super) deposed: Option<usize>,
     /// When the members that see each other will have found a leader.
     pub(super) election: Option<Time>,
     /// The last transaction's number.
     pub(super) zxid: Zxid,
     pub(super) history: Vec<Committed>,
+    /// When the leader asks next of which sessions members have heard, if one has.
+    pub(super) reports: Option<Time>,
     /// When containers are looked at next.
     pub(super) reaping: Time,
     /// Whether the leader has just been removed from the ensemble.
@@ -114,9 +118,11 @@ impl Ensemble {
             standalone,
             conns: BTreeMap::new(),
             leader: None,
+            deposed: None,
             election: None,
             zxid: Zxid(0),
             history: Vec::new(),
+            reports: None,
             reaping: Time::ZERO.after(config.container_check_interval),
             steps_down: false,
             nameless: BTreeSet::new(),
@@ -228,9 +234,10 @@ impl Ensemble {
         let epoch = leads.then(|| self.epoch());
         let members = self.members.iter().filter_map(|member| member.deadline(epoch));
         let mortal = leads.then_some(self.reaping);
+        let reports = self.reports.filter(|_| leads);
         let nameless = self.nameless.first().map(|(at, _)| *at);
         let ours = sessions.into_iter().chain(self.election).chain(mortal).chain(nameless);
-        ours.chain(members).min()
+        ours.chain(reports).chain(members).min()
     }
 
     /// Time has passed.

@@ -57,7 +57,7 @@ pub(super) struct Replica {
     pub(super) logged: Zxid,
     /// What is committed and not applied, with the time for it.
     pub(super) pending: VecDeque<(Time, Arc<Committed>)>,
-    /// Sessions that it has heard of while the leader was out of reach; it tells when it can.
+    /// Sessions that it has heard of; it tells the leader when that asks, and can be reached.
     pub(super) touched: BTreeSet<SessionId>,
     /// Which connection each session has here.
     pub(super) bound: BTreeMap<SessionId, Conn>,

@@ -90,9 +90,11 @@ impl Ensemble {
         })
     }
 
-    /// Makes the members that can reach each other look for a leader anew. One that is cut off does not hear of it.
+    /// Makes the members that can reach each other look for a leader anew: another one, unless that has heard of less. One
+    /// that is cut off does not hear of it.
     pub fn depose(&mut self, now: Time) {
         self.act(now, |this| {
+            this.deposed = this.leader;
             this.step_down(now);
         })
     }
@@ -258,9 +260,10 @@ impl Ensemble {
         }
         let may = |(_, it): &(usize, &Replica)| it.looks() && self.membership.votes(it.number);
         let candidates = self.members.iter().enumerate().filter(may);
-        let Some((leader, _)) = candidates.max_by_key(|(member, it)| (it.logged, *member)) else {
-            return;
-        };
+        let deposed = self.deposed.take();
+        let rank =
+            |(member, it): &(usize, &Replica)| (it.logged, Some(*member) != deposed, *member);
+        let Some((leader, _)) = candidates.max_by_key(rank) else { return };
         self.leader = Some(leader);
         if !self.standalone {
             // A new epoch: the counter begins again.

@@ -1,5 +1,7 @@
 //! One connection's conversation: requests, and answers in order.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use zk_proto::{
     ErrorCode, OpCode, SessionId, Str, Text, Time, Xid, Zxid,
@@ -120,13 +122,32 @@ impl Ensemble {
             && crate::rng::next(&mut self.throttling) % 1_000 < throttled
     }
 
-    /// A session lives as long as the leader hears of it, be it a little later.
+    /// A session lives as long as the leader hears of it. Other members tell it when it asks them next.
     fn heard_of(&mut self, now: Time, conn: Conn, session: SessionId) {
         let Some(member) = self.conns.get(&conn).map(|it| it.member) else { return };
-        if self.leader_of(member).is_some() {
+        if self.leader_of(member) == Some(member) {
             self.sessions.touch(now, session);
         } else if let Some(replica) = self.members.get_mut(member) {
             replica.touched.insert(session);
+            self.reports = self.reports.or_else(|| Some(self.next_report(now)));
+        }
+    }
+
+    /// The leader asks its followers twice in a tick.
+    fn next_report(&self, now: Time) -> Time {
+        let half = (self.config.tick.as_nanos() / 2).max(1);
+        let nanos = (now.since_epoch().as_nanos() / half + 1).saturating_mul(half);
+        Time::new(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+
+    /// The members that have a leader tell it of which sessions they have heard.
+    pub(super) fn report(&mut self, now: Time) {
+        for member in 0..self.members.len() {
+            let hears = self.leader_of(member).is_some();
+            let Some(replica) = self.members.get_mut(member).filter(|_| hears) else { continue };
+            for session in std::mem::take(&mut replica.touched) {
+                self.sessions.touch(now, session);
+            }
         }
     }
 

@@ -18,6 +18,8 @@ pub(super) const PASSWORD_LEN: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Session {
     pub(super) timeout: Duration,
+    /// The timeout that it began with, which servers store.
+    stored: Duration,
     pub(super) expires: Time,
     /// The connection that carries it, and only that may write.
     pub(super) conn: Option<Conn>,
@@ -71,7 +73,7 @@ impl Sessions {
 
     pub(super) fn open(&mut self, now: Time, id: SessionId, timeout: Duration, conn: Conn) {
         let expires = self.bucket(now, timeout);
-        self.all.insert(id, Session { timeout, expires, conn: Some(conn) });
+        self.all.insert(id, Session { timeout, stored: timeout, expires, conn: Some(conn) });
         self.buckets.insert((expires, id));
     }
 
@@ -119,9 +121,9 @@ impl Sessions {
         }
     }
 
-    /// A new leader gives all sessions their whole timeout again.
+    /// A new leader gives all sessions their whole timeout again: the one that is stored, until it hears of them.
     pub(super) fn restart(&mut self, now: Time) {
-        let all: Vec<_> = self.all.iter().map(|(id, session)| (*id, session.timeout)).collect();
+        let all: Vec<_> = self.all.iter().map(|(id, session)| (*id, session.stored)).collect();
         for (id, timeout) in all {
             let expires = self.bucket(now, timeout);
             self.move_to(id, expires);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use zk_proto::{SessionId, traffic::Received};
 
 use super::{
-    Seen,
+    Fault, Seen,
     forge::forge,
     frames::{last_frame, received_as, sent_as},
     net::{Arrival, ConnectorId, LinkId},
@@ -23,10 +23,15 @@ impl State {
         let is_greeting = !std::mem::replace(&mut wire.greeted, true);
         let forgeries = &mut self.forgeries[client as usize];
         let mut bytes = bytes;
-        if let Some(&(fault, chance)) = forgeries.first() {
+        if !forgeries.is_empty() {
             let (front, last) = last_frame(&bytes);
-            if let Some(forged) = last.and_then(|last| forge(fault, chance, is_greeting, &last)) {
-                forgeries.remove(0);
+            // The first that fits: some wait for another kind of frame.
+            let fits = |(at, &(fault, chance)): (usize, &(Fault, u64))| {
+                Some((at, fault, chance, forge(fault, chance, is_greeting, last.as_ref()?)?))
+            };
+            let forged = forgeries.iter().enumerate().find_map(fits);
+            if let Some((at, fault, chance, forged)) = forged {
+                forgeries.remove(at);
                 wire.forged = true;
                 *self.fired.entry(fault).or_default() += 1;
                 self.trace.note(now, Actor::Client(client), fault.name(), chance);

@@ -295,8 +295,10 @@ impl Checker {
         if let Some((client, lease)) = owner.map(|(client, its)| (*client, its.lease_left())) {
             // What its client has asked for does not surprise it.
             let expired = !self.was_closed(session);
-            // Without anything that is held, every answer counts; what is held is judged below.
-            let misled = self.misled.get(&session).is_some_and(|until| self.now <= *until);
+            // Without anything that is held, every answer counts, also of a member that has not told its leader of it; what is
+            // held is judged below.
+            let misled = self.options.members > 1 && !self.claims_of(session)
+                || self.misled.get(&session).is_some_and(|until| self.now <= *until);
             if expired && !misled && !lease.is_zero() && self.slack(client) == 0 {
                 let text = format!("c{client} counts on {session} for {lease:?}, and it has ended");
                 self.violated("S4", text);

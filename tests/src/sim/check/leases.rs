@@ -27,6 +27,14 @@ pub(super) struct Leases {
 /// A connection: when what has no answer yet was sent.
 struct Lane {
     began: u64,
+    /// When the handshake was sent, if the member has asked the leader.
+    asked: u64,
+    /// When answers came, and when the newest message was sent that had been answered by then.
+    answers: Vec<(u64, u64)>,
+    /// Those that were certainly read then.
+    read: Vec<(u64, u64)>,
+    /// Until when clients may remember less, since answers came late.
+    slow: u64,
     session: Option<SessionId>,
     open: VecDeque<(Xid, OpCode, u64)>,
 }
@@ -37,7 +45,7 @@ struct Proofs {
     timeout: u64,
     /// Any messages.
     answered: Newest,
-    /// Messages whose answers involved the leader.
+    /// Messages whose answers involved the leader. Where it was told of the session too long before, as much earlier.
     confirmed: Newest,
     /// Whether something was answered that no server has said, on its last connection.
     tainted: bool,
@@ -59,15 +67,15 @@ struct Newest {
 }
 
 impl Newest {
-    fn raise(&mut self, sent: u64, now: u64, is_read: bool) {
-        self.most = self.most.max(sent);
+    fn raise(&mut self, (least, most): (u64, u64), now: u64, is_read: bool) {
+        self.most = self.most.max(most);
         if !is_read {
             return;
         }
         if self.since < now {
             (self.before, self.since) = (self.read, now);
         }
-        self.read = self.read.max(sent);
+        self.read = self.read.max(least);
     }
 
     /// The newest whose answer was certainly read.
@@ -100,6 +108,53 @@ const fn asks_the_leader(op: OpCode) -> bool {
     )
 }
 
+/// When the newest message was sent that had been answered by then.
+fn newest_by(answers: &[(u64, u64)], then: u64) -> Option<(u64, u64)> {
+    answers.partition_point(|(came, _)| *came <= then).checked_sub(1).map(|last| answers[last])
+}
+
+impl Lane {
+    fn new(began: u64) -> Self {
+        Self {
+            began,
+            asked: 0,
+            answers: Vec::new(),
+            read: Vec::new(),
+            slow: 0,
+            session: None,
+            open: VecDeque::new(),
+        }
+    }
+
+    fn answered(&mut self, now: u64, sent: u64, is_read: bool) {
+        for answers in [Some(&mut self.answers), Some(&mut self.read).filter(|_| is_read)]
+            .into_iter()
+            .flatten()
+        {
+            let newest = answers.last().map_or(sent, |(_, newest)| sent.max(*newest));
+            answers.push((now, newest));
+        }
+    }
+
+    /// From when on the leader keeps a session, at the least and at the most, that has had an answer which involved the leader: a
+    /// member tells it of what it has answered within half a margin. Clients do not remember each answer.
+    fn told(&self, now: u64, sent: u64, half: u64, drift: i32) -> (u64, u64) {
+        let off = half * u64::from(drift.unsigned_abs()) / 1_000_000 + ROUNDING;
+        let most = newest_by(&self.answers, sent.saturating_sub(half.saturating_sub(off)));
+        let surely = newest_by(&self.read, sent.saturating_sub(half + off));
+        let least =
+            surely.and_then(|(came, _)| newest_by(&self.read, came.saturating_sub(half / 2 + off)));
+        let least = least.filter(|_| now > self.slow);
+        let told =
+            |newest: Option<(u64, u64)>| newest.map_or(0, |(_, newest)| newest).max(self.asked);
+        // By the client's clock.
+        let half = (half * 1_000_000).checked_div((1_000_000 + i64::from(drift)).unsigned_abs());
+        let half = half.unwrap_or_default();
+        let base = |told: u64| if told == 0 { 0 } else { sent.min(told + half) };
+        (base(told(least)), base(told(most)))
+    }
+}
+
 /// What is subtracted from a session timeout, as documented.
 fn margin(lease: Lease, timeout: u64) -> u64 {
     match lease {
@@ -114,8 +169,7 @@ impl Checker {
     pub(super) fn sent_at(&mut self, seen: &Seen, frame: &Sent<'_>) {
         match frame {
             Sent::Connect(_) => {
-                let lane = Lane { began: seen.at, session: None, open: VecDeque::new() };
-                self.leases.lanes.insert(seen.link, lane);
+                self.leases.lanes.insert(seen.link, Lane::new(seen.at));
             }
             Sent::Request(request) => {
                 if let Some(lane) = self.leases.lanes.get_mut(&seen.link) {
@@ -133,10 +187,15 @@ impl Checker {
             Received::Connect(greeting) if greeting.time_out > 0 => {
                 lane.session = Some(greeting.session_id);
                 let (began, id) = (lane.began, greeting.session_id);
+                let asks = greeting.read_only.0 != Some(true);
+                lane.asked = if asks { began } else { 0 };
                 let proofs = self.leases.proofs.entry(id).or_default();
-                proofs.timeout = u64::from(greeting.time_out.unsigned_abs());
+                let granted = u64::from(greeting.time_out.unsigned_abs());
+                // Servers that find another leader go by the one that it began with.
+                proofs.timeout =
+                    if proofs.timeout == 0 { granted } else { granted.min(proofs.timeout) };
                 (proofs.tainted, proofs.disowned) = (seen.forged, None);
-                self.proved(seen, id, began, greeting.read_only.0 != Some(true));
+                self.proved(seen, id, began, asks);
             }
             Received::Reply(Reply { header, .. }) => {
                 let at = lane.open.iter().position(|(xid, ..)| *xid == header.xid);
@@ -163,23 +222,36 @@ impl Checker {
     /// A message of a session that was sent then has been answered.
     fn proved(&mut self, seen: &Seen, id: SessionId, sent: u64, by_leader: bool) {
         self.look_whether_sure(seen.client, id);
-        let by_leader = by_leader || self.options.lease == Lease::Connection;
-        let proofs = self.leases.proofs.entry(id).or_default();
         let still = self.leases.still.get(&seen.client);
         let is_read = still.is_none_or(|still| seen.at > still + LOOK);
-        proofs.answered.raise(sent, seen.at, is_read);
-        if by_leader {
-            proofs.confirmed.raise(sent, seen.at, is_read);
+        let drift = self.options.drifts[seen.client as usize];
+        let proofs = self.leases.proofs.entry(id).or_default();
+        proofs.answered.raise((sent, sent), seen.at, is_read);
+        let Some(lane) = self.leases.lanes.get_mut(&seen.link) else { return };
+        if self.options.lease == Lease::Connection {
+            proofs.confirmed.raise((sent, sent), seen.at, is_read);
+        } else if by_leader {
+            let half = margin(self.options.lease, proofs.timeout) / 2;
+            if seen.at > sent + half / 4 {
+                lane.slow = seen.at + 8 * (seen.at - sent + half);
+            }
+            let told = lane.told(seen.at, sent, half, drift);
+            proofs.confirmed.raise(told, seen.at, is_read);
         }
+        lane.answered(seen.at, sent, is_read);
     }
 
     /// A client is seen to stand still, perhaps since the last look.
     pub(super) fn reads_nothing(&mut self, client: u32) {
         self.leases.still.insert(client, self.now);
         let session = self.promises.sessions.get(&client).map(Session::id);
+        let since = self.now.saturating_sub(LOOK);
         if let Some(proofs) = session.and_then(|id| self.leases.proofs.get_mut(&id)) {
-            proofs.answered.forget_unread(self.now.saturating_sub(LOOK));
-            proofs.confirmed.forget_unread(self.now.saturating_sub(LOOK));
+            proofs.answered.forget_unread(since);
+            proofs.confirmed.forget_unread(since);
+        }
+        for lane in self.leases.lanes.values_mut().filter(|lane| lane.session == session) {
+            lane.read.truncate(lane.read.partition_point(|(came, _)| *came < since));
         }
     }
 

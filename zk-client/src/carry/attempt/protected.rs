@@ -14,7 +14,7 @@ use super::node_spec::NodeSpec;
 use crate::{
     carry::node::{DetachedNode, OwnedNode},
     chroot::Chroot,
-    error::{Cause, MultiError, Rejection, SessionEnd, WriteError},
+    error::{Cause, MultiError, SessionEnd, WriteError},
 };
 
 /// Creates with ids in their names, all or nothing, and the channel to their caller.
@@ -67,12 +67,6 @@ pub(crate) struct Concluded {
 impl Concluded {
     pub(crate) const fn new(nodes: CreatedNodes, kept: Option<OwnedNode>) -> Self {
         Self { nodes, kept, creates: 0 }
-    }
-
-    /// Reports a missing parent without having tried.
-    pub(crate) const fn lacking(kept: Option<OwnedNode>) -> Self {
-        let lacking = MultiError { index: 0, rejection: Rejection::NoNode };
-        Self { nodes: Ok(Err(lacking)), kept, creates: 1 }
     }
 }
 

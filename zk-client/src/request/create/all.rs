@@ -6,7 +6,7 @@ use zk_proto::OpCode;
 
 use super::{
     builder::Create,
-    parents::{Above, Outcome as _},
+    parents::{Above, Outcome as _, Round},
     started::{Check, start},
     wish::{OwnedWish, Wish},
 };
@@ -106,29 +106,32 @@ impl<'a> CreateAllProtected<'a> {
     pub fn submit(self) -> Pending<Result<Vec<OwnedNode>, MultiError>, WriteError> {
         let above = self.above();
         let Self { client, creates, replaced, checked, parents_first } = self;
-        let target = Target { handle: &client.handle, options: CallOptions::new() };
-        let wishes = creates.iter().map(|create| create.wish.clone());
         let Some(above) = above else {
+            let target = Target { handle: &client.handle, options: CallOptions::new() };
+            let wishes = creates.iter().map(|create| create.wish.clone());
             let started = start(target.handle, wishes, replaced, &checked);
             let span = RequestSpan::begin(target.handle, OpCode::MULTI, None);
             return Pending::creating(target, started, |nodes| nodes).in_span(span);
         };
         let owned: Vec<_> = creates.iter().map(|create| OwnedWish::of(&create.wish)).collect();
-        let first = match parents_first {
-            true => Err(Concluded::lacking(replaced)),
-            false => Ok(start(target.handle, wishes, replaced, &checked)),
+        let attempt = move |client: &Client, replaced| {
+            let wishes = owned.iter().map(|owned| owned.wish(client));
+            start(&client.handle, wishes, replaced, &checked)
+        };
+        let first = if parents_first {
+            // In one write; or with all that the client holds back already.
+            let cork = client.handle.held.is_none().then(|| client.cork());
+            above.begin(cork.as_deref().unwrap_or(client), |client| attempt(client, replaced))
+        } else {
+            Round::alone(attempt(client, replaced))
         };
         let client = OwnedWish::uncorked(client);
         Pending::working(Box::pin(async move {
-            let first = match first {
-                Ok(first) => first.await,
-                Err(lacking) => lacking,
+            let again = |client: &Client, before: Concluded| attempt(client, before.kept);
+            let Concluded { nodes, kept, .. } = match first.ended().await {
+                Ok(first) => above.climb(&client, first, again).await,
+                Err(last) => last,
             };
-            let again = |client: &Client, before: Concluded| {
-                let wishes = owned.iter().map(|owned| owned.wish(client));
-                start(&client.handle, wishes, before.kept, &checked)
-            };
-            let Concluded { nodes, kept, .. } = above.climb(&client, first, again).await;
             (nodes, kept)
         }))
     }
@@ -155,7 +158,7 @@ impl<'a> CreateAllProtected<'a> {
         drop(cork);
         async move {
             let mut outcome = (nodes.await, submitted);
-            if outcome.is_missing() {
+            if outcome.missing().is_some() {
                 let again = |client: &Client, (before, _): (Concluded, B)| {
                     let (nodes, submitted) = submit(client, before.kept);
                     async move { (nodes.await, submitted) }

@@ -247,7 +247,7 @@ impl<'a> Create<'a> {
         drop(cork);
         async move {
             let first = node.await.map(|node| (node, submitted));
-            if !first.is_missing() || wish.above.is_none() {
+            if first.missing().is_none() || wish.above.is_none() {
                 return first;
             }
             // Rare, and large.

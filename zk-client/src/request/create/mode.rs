@@ -70,6 +70,15 @@ impl CreateMode {
         }
     }
 
+    /// The parent of a node of this kind. A number may be all of its name.
+    pub(super) fn parent(self, path: &str) -> Option<&str> {
+        match (self.naming(), path.strip_suffix('/')) {
+            (Naming::Sequential, Some("")) => Some("/"),
+            (Naming::Sequential, Some(parent)) => Some(parent),
+            _ => zk_proto::path::parent(path),
+        }
+    }
+
     pub(crate) const fn naming(self) -> Naming {
         match self {
             Self::PersistentSequential

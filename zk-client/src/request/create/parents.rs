@@ -2,11 +2,7 @@
 
 use std::borrow::Cow;
 
-use zk_proto::{
-    AclList,
-    path::{ancestors, parent},
-    session::Patience,
-};
+use zk_proto::{AclList, path::ancestors, session::Patience};
 
 use super::{
     mode::CreateMode,
@@ -26,23 +22,36 @@ const ROUNDS_MAX: usize = 8;
 /// The parents that nodes need.
 #[derive(Debug, Default)]
 pub(crate) struct Above {
-    /// The nodes, without duplicates, each after its parent, with absolute paths.
-    levels: Vec<(String, CreateMode, AclList)>,
+    /// The nodes, without duplicates, each after its parent.
+    levels: Vec<Level>,
+    /// Of each create, whether its parent is one of them.
+    needs: Vec<bool>,
     /// The options of their requests.
     options: CallOptions,
 }
 
+/// A parent.
+#[derive(Debug)]
+struct Level {
+    /// Absolute.
+    path: String,
+    mode: CreateMode,
+    acl: AclList,
+    /// Whether what is above it is not to be created.
+    is_lowest: bool,
+}
+
 /// The outcome of a create.
 pub(crate) trait Outcome {
-    /// Whether it failed for want of a parent.
-    fn is_missing(&self) -> bool;
+    /// Which of the creates failed for want of a parent.
+    fn missing(&self) -> Option<usize>;
     /// The same outcome with this error as the reason.
     fn because(self, error: WriteError) -> Self;
 }
 
 impl<T> Outcome for Result<T, WriteError> {
-    fn is_missing(&self) -> bool {
-        matches!(self, Err(WriteError::Rejected(Rejection::NoNode)))
+    fn missing(&self) -> Option<usize> {
+        matches!(self, Err(WriteError::Rejected(Rejection::NoNode))).then_some(0)
     }
     fn because(self, error: WriteError) -> Self {
         Err(error)
@@ -50,10 +59,14 @@ impl<T> Outcome for Result<T, WriteError> {
 }
 
 impl Outcome for Concluded {
-    fn is_missing(&self) -> bool {
-        // Checks and deletes come after the creates.
-        matches!(self.nodes, Ok(Err(MultiError { index, rejection: Rejection::NoNode }))
-            if index < self.creates)
+    fn missing(&self) -> Option<usize> {
+        match self.nodes {
+            // Checks and deletes come after the creates.
+            Ok(Err(MultiError { index, rejection: Rejection::NoNode })) if index < self.creates => {
+                Some(index)
+            }
+            _ => None,
+        }
     }
     fn because(mut self, error: WriteError) -> Self {
         self.nodes = Err(error);
@@ -62,11 +75,41 @@ impl Outcome for Concluded {
 }
 
 impl<B> Outcome for (Concluded, B) {
-    fn is_missing(&self) -> bool {
-        self.0.is_missing()
+    fn missing(&self) -> Option<usize> {
+        self.0.missing()
     }
     fn because(self, error: WriteError) -> Self {
         (self.0.because(error), self.1)
+    }
+}
+
+/// A node requested behind its parents.
+pub(crate) struct Round<F> {
+    /// Each with whether what is above it is not to be created.
+    above: Vec<(Pending<Created, WriteError>, bool)>,
+    node: F,
+}
+
+impl<F: Future<Output: Outcome>> Round<F> {
+    /// Without parents.
+    pub(crate) const fn alone(node: F) -> Self {
+        Self { above: Vec::new(), node }
+    }
+
+    /// Returns the outcome; as an error if there is no use in another round.
+    pub(crate) async fn ended(self) -> Result<F::Output, F::Output> {
+        let (mut refusal, mut is_vain) = (None, false);
+        for (level, is_lowest) in self.above {
+            let created = level.await;
+            is_vain |= is_lowest && created.missing().is_some();
+            refusal = refusal.or_else(|| refused(created));
+        }
+        let outcome = self.node.await;
+        match refusal.filter(|_| outcome.missing().is_some()) {
+            Some(why) => Err(outcome.because(why)),
+            None if is_vain => Err(outcome),
+            None => Ok(outcome),
+        }
     }
 }
 
@@ -76,17 +119,25 @@ impl Above {
         let mut above = Self::default();
         for wish in wishes {
             let Wish { client, options, path, mode, floor, known_by, .. } = wish;
+            above.needs.push(false);
             let Some(wanted) = wish.above else { continue };
             let chroot = &client.handle.chroot;
             let Ok(path) = chroot.resolve(path, mode.naming()) else { continue };
+            let has_floor = floor.is_some();
             let floor = floor.map_or(Cow::Borrowed("/"), |floor| chroot.absolute(floor));
             let is_there = |path: &&str| ancestors(&floor).any(|there| there == *path);
-            let mut levels: Vec<&str> = parent(&path).into_iter().flat_map(ancestors).collect();
+            let mut levels: Vec<&str> =
+                mode.parent(&path).into_iter().flat_map(ancestors).collect();
             levels.retain(|path| *path != "/" && !is_there(path));
-            for path in levels.into_iter().rev() {
+            if let (Some(needs), false) = (above.needs.last_mut(), levels.is_empty()) {
+                *needs = true;
+            }
+            for (index, path) in levels.into_iter().rev().enumerate() {
                 // Nodes of one transaction often have parents in common.
-                if above.levels.iter().all(|(known, ..)| known != path) {
-                    above.levels.push((path.to_owned(), wanted, wish.acl().clone()));
+                if above.levels.iter().all(|known| known.path != path) {
+                    let (path, acl, is_lowest) =
+                        (path.to_owned(), wish.acl().clone(), has_floor && index == 0);
+                    above.levels.push(Level { path, mode: wanted, acl, is_lowest });
                 }
             }
             above.options = match known_by {
@@ -99,7 +150,7 @@ impl Above {
     }
 
     /// Continues from the outcome of a first attempt: while it fails for want of a parent, requests all parents and the
-    /// node again, in one write. So anything submitted with an attempt comes after it.
+    /// node again. Anything submitted with an attempt comes after it.
     pub(crate) async fn climb<F: Future<Output: Outcome>>(
         &self,
         client: &Client,
@@ -107,37 +158,43 @@ impl Above {
         mut again: impl FnMut(&Client, F::Output) -> F,
     ) -> F::Output {
         for _ in 0..ROUNDS_MAX {
-            if self.levels.is_empty() || !outcome.is_missing() {
+            if !self.lifts(&outcome) {
                 break;
             }
+            // In one write.
             let cork = client.cork();
-            let above = self.submit(&cork);
-            let next = again(&cork, outcome);
+            let round = self.begin(&cork, |client| again(client, outcome));
             drop(cork);
-            let mut refusal = None;
-            for level in above {
-                refusal = refusal.or(refused(level.await));
-            }
-            outcome = next.await;
-            if let Some(why) = refusal.filter(|_| outcome.is_missing()) {
-                return outcome.because(why);
+            match round.ended().await {
+                Ok(next) => outcome = next,
+                Err(last) => return last,
             }
         }
         outcome
     }
 
+    /// Whether a create has failed for want of a parent that is to be created.
+    fn lifts(&self, outcome: &impl Outcome) -> bool {
+        outcome.missing().is_some_and(|index| self.needs.get(index) == Some(&true))
+    }
+
+    /// Requests all parents, and the node behind them.
+    pub(crate) fn begin<F>(&self, client: &Client, node: impl FnOnce(&Client) -> F) -> Round<F> {
+        Round { above: self.submit(client), node: node(client) }
+    }
+
     /// None of them is sent again if its reply is lost: the node is, and its reply shows whether they are needed. Nor do
     /// they ask for metadata, which would cost the connection of a server that cannot return any.
-    fn submit(&self, client: &Client) -> Vec<Pending<Created, WriteError>> {
+    fn submit(&self, client: &Client) -> Vec<(Pending<Created, WriteError>, bool)> {
         let mut root = client.clone();
         root.handle.change(|view| view.chroot = Chroot::default());
-        let create = |(path, mode, acl): &(String, CreateMode, AclList)| {
+        let create = |Level { path, mode, acl, is_lowest }: &Level| {
             let lacks = *mode == CreateMode::Container
                 && client.handle.shared.known().capabilities.lacks_containers();
             let mode = if lacks { CreateMode::Persistent } else { *mode };
             let acl = Some(Box::new(acl.clone()));
             let wish = Wish { options: self.options, mode, acl, ..Wish::new(&root, path, b"") };
-            wish.request_parent()
+            (wish.request_parent(), *is_lowest)
         };
         self.levels.iter().map(create).collect()
     }

@@ -72,10 +72,13 @@ impl Wish<'_> {
         }
         let absolute = handle.chroot.resolve(path, mode.naming())?;
         let parent =
-            path::parent(&absolute).ok_or(Cause::InvalidArgument("the root has no name"))?;
+            mode.parent(&absolute).ok_or(Cause::InvalidArgument("the root has no name"))?;
         let name = match path::name(&absolute) {
             name if known_by == KnownBy::Prefix => {
                 format!("_c_{}-{name}", handle.shared.ids.next()?)
+            }
+            "" if known_by == KnownBy::Name => {
+                return Err(Cause::InvalidArgument("a number tells no node from another client's"));
             }
             name => name.to_owned(),
         };

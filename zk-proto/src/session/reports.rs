@@ -1,0 +1,142 @@
+//! What the leader must have been told of a session.
+//!
+//! A request that a member passes on does not tell the leader that its session lives. Members do, in their answers to the
+//! leader's pings, every half a tick; if one is cut off before the next, the leader expires the session by what it was told
+//! before. So the answer to a request that has passed the leader shows that it was told of what the member had answered some
+//! time before that request.
+
+use core::time::Duration;
+
+use crate::time::Time;
+
+/// Answers that are kept. Those of a moment stand for one, so that these reach far enough back.
+const ANSWERS_MAX: usize = 4;
+
+/// The answers of one connection, as far as it matters when they came.
+#[derive(Clone, Debug)]
+pub(crate) struct Reports {
+    /// How long after an answer the leader is told at the latest.
+    delay: Duration,
+    /// When the handshake was sent, if the member has asked the leader about the session then.
+    handshake: Option<Time>,
+    /// When an answer came, and when the newest message was sent that had been answered by then: oldest first.
+    answers: [(Time, Time); ANSWERS_MAX],
+    len: usize,
+    /// How far apart they are at least: what is answered in between stands for the one before.
+    gap: Duration,
+    /// When the next one is kept.
+    next: Time,
+}
+
+impl Reports {
+    pub(crate) const fn new(delay: Duration) -> Self {
+        let answers = [(Time::ZERO, Time::ZERO); ANSWERS_MAX];
+        let gap = Duration::from_nanos(delay.as_nanos() as u64 / 2);
+        Self { delay, handshake: None, answers, len: 0, gap, next: Time::ZERO }
+    }
+
+    /// Records that another connection begins.
+    pub(crate) const fn begin(&mut self, handshake: Option<Time>, delay: Duration) {
+        *self = Self::new(delay);
+        self.handshake = handshake;
+    }
+
+    /// Records that something sent at `sent` was answered; of all that has been, the newest was sent at `newest`.
+    pub(crate) fn answered(&mut self, now: Time, sent: Time, newest: Time) {
+        if now < self.next {
+            return;
+        }
+        if self.len == ANSWERS_MAX {
+            self.make_room(sent);
+        }
+        self.next = now.after(self.gap);
+        if let Some(answer) = self.answers.get_mut(self.len) {
+            *answer = (now, newest);
+            self.len = self.len.saturating_add(1);
+        }
+    }
+
+    /// When the newest message was sent of which the leader must have been told before a request sent at `sent` passed it.
+    pub(crate) fn told_by(&self, sent: Time) -> Option<Time> {
+        let told = self.last_before(sent).and_then(|last| self.answers.get(last));
+        told.map(|(_, newest)| *newest).max(self.handshake)
+    }
+
+    /// The last of the answers that came early enough to be reported by then.
+    fn last_before(&self, sent: Time) -> Option<usize> {
+        let mut answers = self.answers.iter().take(self.len);
+        answers.rposition(|(came, _)| came.after(self.delay) <= sent)
+    }
+
+    /// Forgets what is too old for all that is to be answered; or, if answers come late, every second one: then less is
+    /// known.
+    fn make_room(&mut self, sent: Time) {
+        let least = self.delay.checked_div(2).unwrap_or_default();
+        match self.last_before(sent) {
+            Some(old) if old > 0 => {
+                self.answers.rotate_left(old);
+                self.len = self.len.saturating_sub(old);
+                self.gap = self.gap.checked_div(2).unwrap_or_default().max(least);
+            }
+            _ => {
+                for kept in 1..ANSWERS_MAX / 2 {
+                    self.answers.swap(kept, kept.saturating_mul(2));
+                }
+                self.len = ANSWERS_MAX / 2;
+                self.gap = self.gap.saturating_mul(2);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::new(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn leader_has_been_told_of_what_was_answered_long_enough_before() {
+        let mut reports = Reports::new(Duration::from_secs(1));
+        assert_eq!(reports.told_by(at(9_000)), None);
+        reports.begin(Some(at(500)), Duration::from_secs(1));
+        assert_eq!(reports.told_by(at(500)), Some(at(500)), "it was asked");
+        for sent in [1_000, 3_000, 5_000] {
+            reports.answered(at(sent + 10), at(sent), at(sent));
+        }
+        for (sent, told) in
+            [(2_009, 500), (2_010, 1_000), (4_009, 1_000), (6_009, 3_000), (6_010, 5_000)]
+        {
+            assert_eq!(reports.told_by(at(sent)), Some(at(told)), "{sent}");
+        }
+        reports.begin(None, Duration::from_secs(1));
+        assert_eq!(
+            reports.told_by(at(9_000)),
+            None,
+            "what another member was asked counts no more"
+        );
+    }
+
+    /// However much is answered, and however late: never more than was answered in time, and hardly less.
+    #[test]
+    fn what_is_known_of_busy_connections_falls_behind_little() {
+        for (every, late) in [(1, 1), (7, 300), (100, 2_000), (400, 900), (1_000, 6_000)] {
+            let mut reports = Reports::new(Duration::from_secs(1));
+            reports.begin(Some(at(0)), Duration::from_secs(1));
+            for sent in (0..60_000).step_by(every) {
+                let (now, sent) = (at(sent + late), at(sent));
+                let told = reports.told_by(sent).unwrap();
+                reports.answered(now, sent, sent);
+                let sure = sent.since_epoch().saturating_sub(Duration::from_millis(1_000 + late));
+                assert!(told <= at(0).max(Time::new(sure)), "every {every}, {late} late");
+                let behind = Duration::from_millis(1_000 + every as u64 + 2 * late);
+                assert!(
+                    told.after(behind) >= Time::new(sure),
+                    "every {every}, {late} late: {told}"
+                );
+            }
+        }
+    }
+}
