@@ -70,6 +70,7 @@ async fn severed_holders_do_not_believe_too_long() {
             session_timeout: Duration::from_secs(10),
             trouble: Trouble::Severed,
             lease,
+            idle: false,
             release: Release::V3_9,
         };
         let report = severed::run(options).await.unwrap();

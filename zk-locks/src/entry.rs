@@ -107,7 +107,13 @@ impl<N: AsRef<str>> Entry<N> {
 /// Markers are looked for only right before the number: waiters read thousands of names, and searching one costs twenty
 /// times as much as this.
 pub(crate) fn endings(name: &str) -> impl Iterator<Item = (&str, i32)> {
-    [11, 10].into_iter().filter_map(|len| {
+    // Hardly any has a sign and ten digits.
+    let is_long = |tail: &[u8; 11]| tail[0] == b'-' && tail[1] != b'0';
+    let lens = match name.as_bytes().last_chunk() {
+        Some(tail) if is_long(tail) => [11, 10],
+        _ => [10, 11],
+    };
+    lens.into_iter().filter_map(|len| {
         let (before, number) = name.split_at_checked(name.len().checked_sub(len)?)?;
         Some((before, parse_sequence(number)?))
     })

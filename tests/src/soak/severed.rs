@@ -42,6 +42,9 @@ pub struct Options {
     /// What holders and waiters wish for.
     #[arg(long = "timeout", value_name = "MS", default_value = "6000", value_parser = in_millis)]
     pub session_timeout: Duration,
+    /// Has all of them do nothing besides, where most of them read, write or ask for a `sync` all the time.
+    #[arg(long)]
+    pub idle: bool,
     /// The servers.
     #[arg(skip = Release::V3_9)]
     pub release: Release,
@@ -165,16 +168,22 @@ async fn round(ensemble: &Ensemble, options: Options) -> Result<Vec<Belief>, Box
         servers.session_timeout(session_timeout).lease(options.lease.lease()).connect().await
     };
     let (mut changes, mut pastimes) = (JoinSet::new(), JoinSet::new());
+    let holders = u32::try_from(options.holders.max(1))?;
     let stage = connect(&others, LASTING).await?;
     let _ = stage.create(STAGE, b"").await;
     for number in 0..options.holders {
         let path = format!("{STAGE}/{number}");
         let zk = connect(&[troubled], options.session_timeout).await?;
         let guard = Arc::new(Lock::new(&zk, &path).acquire().await?);
-        let pastime = Pastime::ALL[number % Pastime::ALL.len()];
+        let pastime = match options.idle {
+            true => Pastime::Nothing,
+            false => Pastime::ALL[number % Pastime::ALL.len()],
+        };
         pastimes.spawn(pastime.pass(zk.clone()));
         let next = connect(&others, LASTING).await?;
         changes.spawn(change(next, path, guard, zk.session()));
+        // Not all of them ask the leader at one time.
+        pass(options.session_timeout / 3 / holders).await;
     }
     for number in 0..options.holders {
         // Its holder, and the one that is to have it next.

@@ -24,7 +24,7 @@ const ROUNDS_MAX: usize = 8;
 pub(crate) struct Above {
     /// The nodes, without duplicates, each after its parent.
     levels: Vec<Level>,
-    /// Of each create, whether its parent is one of them.
+    /// Of each create up to the last one with parents, whether its parent is one of them.
     needs: Vec<bool>,
     /// The options of their requests.
     options: CallOptions,
@@ -117,9 +117,8 @@ impl Above {
     /// The parents of these nodes; `None` if none are to be created. Without a valid path there will be no node.
     pub(crate) fn of<'a>(wishes: impl IntoIterator<Item = &'a Wish<'a>>) -> Option<Self> {
         let mut above = Self::default();
-        for wish in wishes {
+        for (place, wish) in wishes.into_iter().enumerate() {
             let Wish { client, options, path, mode, floor, known_by, .. } = wish;
-            above.needs.push(false);
             let Some(wanted) = wish.above else { continue };
             let chroot = &client.handle.chroot;
             let Ok(path) = chroot.resolve(path, mode.naming()) else { continue };
@@ -129,9 +128,8 @@ impl Above {
             let mut levels: Vec<&str> =
                 mode.parent(&path).into_iter().flat_map(ancestors).collect();
             levels.retain(|path| *path != "/" && !is_there(path));
-            if let (Some(needs), false) = (above.needs.last_mut(), levels.is_empty()) {
-                *needs = true;
-            }
+            above.needs.resize(place, false);
+            above.needs.push(!levels.is_empty());
             for (index, path) in levels.into_iter().rev().enumerate() {
                 // Nodes of one transaction often have parents in common.
                 if above.levels.iter().all(|known| known.path != path) {
