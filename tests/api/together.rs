@@ -119,6 +119,26 @@ async fn parents_are_created_first_if_they_are_known_to_be_missing(server: &Plac
     }
 }
 
+/// Each create says what may be made above it, and what one makes serves the others, in whatever order they come.
+#[test_with(on_each_release)]
+async fn parents_of_one_create_serve_the_others(server: &Place) {
+    let zk = client(server).await;
+    for (pair, root) in ["/a", "/b", "/c", "/d"].into_iter().enumerate() {
+        let [one, two] = ["x", "y"].map(|below| format!("{root}/{below}/s-"));
+        let here = format!("{root}/s-");
+        let seat = |path| zk.create(path, b"").mode(CreateMode::EphemeralSequential);
+        let mut creates = match pair / 2 {
+            0 => vec![seat(&here), seat(&one).parents()],
+            _ => vec![seat(&one).parents_below(root), seat(&two).parents()],
+        };
+        if pair % 2 == 1 {
+            creates.reverse();
+        }
+        let created = zk.create_all_protected(creates).await.unwrap();
+        assert_eq!(created.map(|nodes| nodes.len()), Ok(2), "{pair}");
+    }
+}
+
 /// They are submitted at once, in the order of all submissions, whether or not anybody waits for them.
 #[test_with(on_each_release)]
 async fn creates_behind_their_parents_are_submitted_at_once(server: &Place) {

@@ -24,7 +24,7 @@ use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::test_with;
 
-use crate::locks::support::{Setup, emptied, in_thread, on_each_release, within};
+use crate::locks::support::{Setup, emptied, in_thread, joined, on_each_release, within};
 
 fn connect(servers: &str) -> BlockingSession {
     BlockingSession::connect(ConnectOptions::new(servers).unwrap()).unwrap()
@@ -67,6 +67,28 @@ async fn future_may_wake_its_own_thread(setup: Setup) {
         }));
     });
     within(blocked).await.unwrap();
+}
+
+/// A blocking call inside the future waits on the same thread, and is woken in place of it.
+#[test_with(on_each_release)]
+async fn blocking_call_within_a_future_takes_no_wakeup_along(setup: Setup) {
+    let path = setup.existing("nested").await;
+    let holder = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
+    let (servers, of) = (setup.servers(), path.clone());
+    let (told, hears) = tokio::sync::oneshot::channel();
+    let both = in_thread(move || {
+        let session = connect(&servers);
+        let nested = async { session.lock(&of).acquire().map(drop).is_ok() };
+        session.run(async { tokio::join!(hears, nested) })
+    });
+    joined(&setup.outsider, &path, 2).await;
+    told.send(()).unwrap();
+    // Whatever that wakes has had time for it when the lock comes.
+    for _ in 0..20 {
+        setup.outsider.sync("/").await.unwrap();
+    }
+    within(holder.release()).await.unwrap();
+    assert_eq!(within(both).await.unwrap(), (Ok(()), true));
 }
 
 /// Nothing could come while that waits.

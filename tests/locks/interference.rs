@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use zk_client::{AclList, CreateMode, Id, Perms};
 use zk_locks::{
-    AcquireError, Client, Contender, ForeignNodes, Layout, Lock, Lost, Queue, Semaphore, zk_client,
+    AcquireError, Client, Contender, ForeignNodes, Layout, Lock, Lost, Names, Queue, RwLock,
+    Semaphore, zk_client,
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
@@ -123,6 +124,31 @@ async fn later_node_of_the_name_is_not_asked_for_the_lock(setup: Setup) {
     }
 }
 
+/// Other programs' names have no id, also where ours have one.
+#[test_with(on_each_release)]
+async fn later_node_of_a_foreign_name_is_left_alone(setup: Setup) {
+    let zk = &setup.outsider;
+    let custom = Names::new("lock-").read_write("read-", "web-").marker_first();
+    for (layout, prefix) in [(Layout::HostType, "web1-W-"), (Layout::Custom(custom), "web-one-")] {
+        let path = setup.existing(prefix).await;
+        let foreign = format!("{path}/{prefix}");
+        let join = async || {
+            let node = zk.create(&foreign, b"").mode(CreateMode::EphemeralSequential);
+            node.await.unwrap().path
+        };
+        let lock = RwLock::builder(zk, &path).layout(layout).build();
+        let first = join().await;
+        let seen = lock.queue().contenders().await.unwrap().remove(0);
+        zk.delete(&first).await.unwrap();
+        zk.delete(&path).await.unwrap();
+        zk.create(&path, b"").await.unwrap();
+        assert_eq!(join().await, first);
+        assert!(!lock.queue().revoke(&seen).await.unwrap(), "{layout:?}");
+        assert!(!lock.queue().evict(&seen).await.unwrap(), "{layout:?}");
+        assert_eq!(zk.exists(&first).await.unwrap().unwrap().version, 0);
+    }
+}
+
 /// The path is made anew while the eviction is under way, and the next contender's node has the name and the version of
 /// the one that was to go.
 #[test_with(on_each_release)]
@@ -222,6 +248,35 @@ async fn renewed_path_has_the_data_and_permissions_of_the_old_one(setup: Setup) 
     assert!(after.czxid > before.czxid);
     assert_eq!((&*data, zk.acl(&path).await.unwrap().0), (&b"of the team"[..], acl));
     within(guard.release()).await.unwrap();
+}
+
+/// Those who may not change a list see no hashes in it, and cannot write it back: such a path is used as it is.
+#[test_with(on_each_release)]
+async fn list_without_its_hashes_is_not_written_back(setup: Setup) {
+    let (admin, zk) = (&setup.outsider, setup.client().await);
+    zk.add_auth("digest", "ann:secret").await.unwrap();
+    let perms = Perms::READ | Perms::WRITE | Perms::CREATE | Perms::DELETE;
+    let ann = Id::digest("ann", "7RJfAeIvrl4zdj6sS2fXrQHDvHM=");
+    let other = Id::digest("other", "qJ7HQqzpyLxCuC/lYhQGu1yzMK0=");
+    let own: AclList = [ann.clone().may(perms)].into_iter().collect();
+    let open: AclList = [Id::anyone().may(Perms::ALL)].into_iter().collect();
+    let mixed: AclList = [other.may(Perms::ALL), Id::anyone().may(perms)].into_iter().collect();
+    for (name, acl, ours, is_renewed) in [
+        ("own", &own, &own, true),
+        ("own-to-all", &own, &open, false),
+        ("mixed", &mixed, &own, false),
+    ] {
+        let path = setup.existing(name).await;
+        admin.set_acl(&path, acl).await.unwrap();
+        let (_, before) = zk.acl(&path).await.unwrap();
+        let lock = Lock::builder(&zk, &path).acl(ours).rotate_at(0).build();
+        for _ in 0..2 {
+            let guard = within(lock.acquire()).await.unwrap();
+            within(guard.release()).await.unwrap();
+        }
+        let (_, after) = zk.acl(&path).await.unwrap();
+        assert_eq!(after.czxid > before.czxid, is_renewed, "{name}");
+    }
 }
 
 /// Scenario 44.

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use zk_locks::{Lock, Lost, Metrics, RwLock, Semaphore, Status};
+use zk_locks::{DurableLock, Lock, Lost, Metrics, RwLock, Semaphore, Status};
 use zk_proto::OpCode;
 use zk_tests::{
     network::{Disposition, Network, pass},
@@ -69,6 +69,22 @@ async fn limit_frees_what_was_lost_with_the_lease(network: Network) {
     let next = Lock::new(&other, "/lock").try_acquire().await.unwrap();
     assert!(next.is_some(), "although the guard is still there");
     assert_eq!(guard.status(), Status::Lost(Lost::LeaseRanOut));
+}
+
+/// A holder of a durable lock renews it, however often something happens beside its grant.
+#[test_with(in_virtual_time)]
+async fn changes_beside_a_grant_do_not_put_its_renewal_off(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let guard = DurableLock::new(&zk, "/lock", "me").lease(LIMIT).acquire().await.unwrap();
+    let beside = "/lock/grants/beside";
+    for _ in 0..6 * 8 {
+        other.create(beside, b"").await.unwrap();
+        pass(LIMIT / 16).await;
+        other.delete(beside).await.unwrap();
+        pass(LIMIT / 16).await;
+    }
+    assert_eq!(guard.status(), Status::Held);
+    guard.release().await.unwrap();
 }
 
 /// An upgrade is a grant of its own: what is held for writing may be held for as long as any other write lock.

@@ -233,6 +233,11 @@ async fn slow_answers_reach_waits_that_are_dropped_early(network: Network) {
         ("named", named(&zk), named(&other)),
         ("without ids", builder().layout(Layout::Bare).build(), Lock::new(&other, "/slow")),
         ("delayed", builder().lock_delay(delay).build(), Lock::new(&other, "/slow")),
+        (
+            "delayed, without ids",
+            builder().layout(Layout::Bare).lock_delay(delay).build(),
+            Lock::new(&other, "/slow"),
+        ),
     ];
     for (what, lock, others) in locks {
         for is_held in [false, true] {

@@ -53,6 +53,8 @@ use crate::{
 /// Where one transaction will not do, because servers do not support it, it would be too long, or the locks are of
 /// [several clients](MultiLock::of), the locks are taken one after the other in the order of their paths, as their clients
 /// have them: contenders that do so share that order if they have the same roots. If one cannot be had, all are released again.
+/// One that has to do so holds some while it waits for others: with a contender that uses a transaction it can deadlock, so
+/// that all who share more than one lock should be able to, or none.
 ///
 /// Limits of [holding](crate::Builder::release_after) count from the moment at which all are held.
 #[derive(Clone, Debug)]
@@ -105,7 +107,7 @@ impl MultiLock {
         match self.join_all(Pace::MayWait).await {
             Ok(places) => self.wait(places).await,
             Err(error) if needs_no_transaction(&error) => {
-                tracing::debug!(%error, "one lock after the other");
+                tracing::warn!(%error, "one lock after the other");
                 self.acquire_in_order().await
             }
             Err(error) => Err(error),

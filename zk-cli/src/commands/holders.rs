@@ -101,7 +101,7 @@ async fn follow(args: &HoldersArgs, client: &Client) -> Result<Exit, Failure> {
             }
             let mut locks = now;
             if args.common.output.json {
-                locks.extend(freed(client, before.iter().flatten(), &told).await?);
+                locks.extend(freed(client, before.iter().flatten(), &told, &hidden).await?);
             }
             if !print(args, &locks)? {
                 return Ok(Exit::Done);
@@ -113,14 +113,17 @@ async fn follow(args: &HoldersArgs, client: &Client) -> Result<Exit, Failure> {
     }
 }
 
-/// Those that were told of and are locks no more: for readers that take each line by itself.
+/// Those that were told of and are locks no more, as far as that can be seen: for readers that take each line by itself.
 async fn freed(
     client: &Client,
     before: impl Iterator<Item = &Told>,
     now: &[Told],
+    hidden: &[String],
 ) -> Result<Vec<Lock>, Failure> {
     let mut freed = Vec::new();
-    for (path, _) in before {
+    let is_hidden =
+        |path: &str| path::ancestors(path).any(|above| hidden.iter().any(|it| it == above));
+    for (path, _) in before.filter(|(path, _)| !is_hidden(path)) {
         if now.iter().all(|(lock, _)| lock != path) {
             let exists = is_there(client, path).await?;
             freed.push(Lock { path: path.clone(), exists, has_others: false, queue: Vec::new() });

@@ -180,6 +180,9 @@ impl Client {
     /// been dropped are deleted, such as those of dropped locks (unless servers refuse), and tasks that [give something
     /// back](Client::for_cleanup) do so.
     ///
+    /// What owns a node and is not dropped keeps it, for the other client to find: also an attempt that still waits for a
+    /// lock. Nobody deletes that node until the other client's session ends: drop such attempts before.
+    ///
     /// That begins before this returns the future. Dropping the future before it completes closes the session, also if
     /// there are clones. A close, before or meanwhile,
     /// goes first: the result is `None`.

@@ -25,7 +25,11 @@ use std::{
     fmt, io,
     ops::Deref,
     pin::pin,
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     task::{Context, Poll, Wake, Waker},
     thread::{self, Thread, ThreadId},
     time::Duration,
@@ -137,7 +141,8 @@ impl BlockingSession {
         // For timers, which the session's thread drives.
         let _entered = self.driver.runtime.enter();
         let mut future = pin!(future);
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let unpark = Arc::new(Unpark { thread: thread::current(), woken: AtomicBool::new(false) });
+        let waker = Waker::from(unpark.clone());
         let mut cx = Context::from_waker(&waker);
         loop {
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
@@ -147,8 +152,10 @@ impl BlockingSession {
                 thread::current().id() != self.driver.thread,
                 "a blocking call on the session's own thread waits for itself"
             );
-            // Returns at once if it was woken meanwhile.
-            thread::park();
+            // What else parks on this thread, such as a blocking call within the future, may have been unparked for this.
+            while !unpark.woken.swap(false, Ordering::Acquire) {
+                thread::park();
+            }
         }
     }
 
@@ -165,11 +172,15 @@ impl BlockingSession {
 }
 
 /// Unparks a waiting thread.
-struct Unpark(Thread);
+struct Unpark {
+    thread: Thread,
+    woken: AtomicBool,
+}
 
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
-        self.0.unpark();
+        self.woken.store(true, Ordering::Release);
+        self.thread.unpark();
     }
 }
 

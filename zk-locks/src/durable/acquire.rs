@@ -148,7 +148,8 @@ impl DurableLock {
                 }
                 () = ends.next() => {}
             }
-            position = match self.take_own(Some(position)).await? {
+            // Rare, and large.
+            position = match Box::pin(self.take_own(Some(position))).await? {
                 Break(guard) => return Ok(Break(guard)),
                 Continue((place, _)) => place.ok_or(AcquireError::NodeDeleted)?,
             };

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::{
     sync::{oneshot, watch},
-    time::sleep,
+    time::{Instant, sleep, sleep_until},
 };
 use zk_client::{
     Cause, Client, ReadError, Rejection, SessionEnd,
@@ -168,16 +168,22 @@ impl Tenure {
                 client.resolve_in_doubt().await?;
                 self.renew(client, pause).await?;
             }
+            // However often something happens beside the grant.
+            let mut next = Instant::now() + pause;
             loop {
                 let mut gone = std::pin::pin!(self.gone(client));
                 loop {
                     tokio::select! {
                         biased;
                         heard = &mut gone => break heard?,
-                        () = sleep(pause) => match self.terms.lease {
-                            Some(_) => self.renew(client, pause).await?,
-                            None => break,
-                        },
+                        () = sleep_until(next) => {}
+                    }
+                    if self.terms.lease.is_some() {
+                        self.renew(client, pause).await?;
+                    }
+                    next = Instant::now() + pause;
+                    if self.terms.lease.is_none() {
+                        break;
                     }
                 }
             }

@@ -2,7 +2,10 @@
 
 use zk_client::{Cause, bytes::Bytes};
 
-use super::Names;
+use super::{
+    Names,
+    id::{ID_LENGTH, ID_LENGTHS, begins_with_id, is_id},
+};
 use crate::entry::{Entry, Kind};
 
 /// How to treat children of a lock's path that are no contenders of any [implementation](crate::Layout) known there.
@@ -73,7 +76,8 @@ impl Filter {
     /// Whether a node's name contains an id, so that no other node ever has it: also where all that is known is the path,
     /// and locks of any settings may be there.
     pub(crate) fn has_id(&self, name: &str) -> bool {
-        self.has_ids() && (self.names.is_some() || begins_with_id(name))
+        let is_custom = |names: Names| names.has_id(name);
+        self.has_ids() && (begins_with_id(name) || self.names.is_some_and(is_custom))
     }
 
     /// A node's data without the id.
@@ -103,22 +107,6 @@ pub(crate) fn without_id(data: Bytes) -> Bytes {
         Some((id, [b' ', ..])) if is_id(id) => data.slice(ID_LENGTH + 1..),
         _ => data,
     }
-}
-
-/// The length of a UUID with its dashes.
-const ID_LENGTH: usize = 36;
-
-/// Those of ids in front of names: as Curator and this crate write them, and as go-zookeeper does.
-const ID_LENGTHS: [usize; 2] = [ID_LENGTH, 32];
-
-/// Whether a name begins with an id, as those of Curator, kazoo and go-zookeeper do.
-fn begins_with_id(name: &str) -> bool {
-    let name = name.strip_prefix("_c_").unwrap_or(name).as_bytes();
-    ID_LENGTHS.into_iter().any(|length| name.get(..length).is_some_and(is_id))
-}
-
-fn is_id(text: &[u8]) -> bool {
-    text.iter().all(|byte| *byte == b'-' || byte.is_ascii_hexdigit())
 }
 
 /// The separator between a lock's name and the sequence number where several locks share a path.

@@ -1,6 +1,6 @@
 //! Custom names.
 
-use super::Role;
+use super::{Role, id::begins_with_id};
 use crate::entry::{Kind, endings};
 
 /// Custom names, for [`Layout::Custom`](crate::Layout::Custom): `<prefix><uuid><marker><number>` by default.
@@ -115,6 +115,21 @@ impl Names {
 
     pub(super) fn has_ids(self) -> bool {
         self.first != First::Nothing
+    }
+
+    /// Whether such a name contains an id, as ours do.
+    pub(super) fn has_id(self, name: &str) -> bool {
+        let Some(rest) = name.strip_prefix(self.prefix) else { return false };
+        let markers =
+            [Some(self.lock), self.read_write.map(|it| it.0), self.read_write.map(|it| it.1)];
+        let markers = markers.into_iter().chain([self.lease, self.lead]).flatten();
+        match self.first {
+            First::Uuid | First::Hex => begins_with_id(rest),
+            First::Marker => {
+                markers.filter_map(|marker| rest.strip_prefix(marker)).any(begins_with_id)
+            }
+            First::Nothing => false,
+        }
     }
 
     fn marker(self, role: Role) -> Option<&'static str> {

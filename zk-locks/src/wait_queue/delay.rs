@@ -76,7 +76,8 @@ impl WaitQueue {
     async fn begins(&self, position: &mut Position) -> Result<Option<Instant>, AcquireError> {
         let Some(delay) = self.settings.lock_delay else { return Ok(None) };
         if position.previous.is_none() {
-            let previous = self.previous(position, delay).await;
+            // Rare, and large.
+            let previous = Box::pin(self.previous(position, delay)).await;
             position.looking_back = None;
             position.previous = Some(previous?);
         }

@@ -33,6 +33,8 @@ pub(crate) struct Listing {
     epoch: u64,
     /// When it was evaluated.
     at: Instant,
+    /// Whether the node of our name on it is known to be ours.
+    pub(super) is_confirmed: bool,
 }
 
 impl Listing {
@@ -56,6 +58,7 @@ impl Listing {
             closed: true,
             epoch,
             at: Instant::now(),
+            is_confirmed: false,
         };
         let mut nearest = Vec::with_capacity(SIGHT + 1);
         let mut is_there = false;

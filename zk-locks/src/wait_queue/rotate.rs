@@ -8,7 +8,8 @@ use std::{
 
 use tokio::time::{Instant, timeout_at};
 use zk_client::{
-    ChildNames, CreateMode, MultiError, OwnedNode, ReadError, Rejection, Stat, WriteError,
+    Acl, AclList, ChildNames, CreateMode, MultiError, OwnedNode, ReadError, Rejection, Stat,
+    WriteError,
 };
 
 use super::WaitQueue;
@@ -170,7 +171,8 @@ impl WaitQueue {
         renewal: &Renewal,
     ) -> Result<(), AcquireError> {
         node.delete().await?;
-        self.renew(renewal).await
+        // Rare, and large.
+        Box::pin(self.renew(renewal)).await
     }
 
     /// As [`rotate`](Self::rotate), for those of several queues that have a renewal. All queues are left first: a
@@ -187,7 +189,7 @@ impl WaitQueue {
         }
         for (wait_queue, renewal) in wait_queues.iter().zip(renewals) {
             if let Some(renewal) = renewal {
-                wait_queue.renew(renewal).await?;
+                Box::pin(wait_queue.renew(renewal)).await?;
             }
         }
         Ok(())
@@ -216,11 +218,13 @@ impl WaitQueue {
                 event.map_err(AcquireError::SessionEnded)?;
                 continue;
             }
-            // Rare, and large.
-            match Box::pin(self.replace_path()).await {
+            match self.replace_path().await {
                 Ok(()) | Err(WriteError::Rejected(Rejection::NoNode)) => break,
-                // A contender has joined, or the outcome is unknown: look again.
-                Err(WriteError::Rejected(Rejection::NotEmpty) | WriteError::InDoubt { .. }) => {}
+                // A contender has joined, the data were written, or the outcome is unknown: look again.
+                Err(
+                    WriteError::Rejected(Rejection::NotEmpty | Rejection::BadVersion)
+                    | WriteError::InDoubt { .. },
+                ) => {}
                 Err(WriteError::Rejected(rejection)) => {
                     tracing::warn!(path = self.path, %rejection, "cannot make the path anew");
                     let refused = Renewing { is_refused: true, ..Renewing::now() };
@@ -241,18 +245,38 @@ impl WaitQueue {
         let cork = self.client.cork();
         let (data, acl) = (cork.get(&self.path).submit(), cork.acl(&self.path).submit());
         drop(cork);
-        let ((data, _), (acl, _)) =
-            (data.await.map_err(nothing_written)?, acl.await.map_err(nothing_written)?);
-        if data.is_empty() && acl == self.settings.acl {
-            return self.client.delete(&self.path).await;
+        let (data, stat) = data.await.map_err(nothing_written)?;
+        let (acl, _) = acl.await.map_err(nothing_written)?;
+        if data.is_empty() && is_shown_as(&self.settings.acl, &acl) {
+            return self.client.delete(&self.path).version(stat.version).await;
         }
-        let again = self.client.multi().delete(&self.path);
+        if acl.iter().any(|acl| is_masked(&acl)) {
+            // Nobody would be meant by it.
+            return Err(WriteError::Rejected(Rejection::NoAuth));
+        }
+        let again = self.client.multi().delete_version(&self.path, stat.version);
         let again = again.create_with_acl(&self.path, &data, CreateMode::Persistent, &acl);
         match again.await? {
             Ok(_) => Ok(()),
             Err(MultiError { rejection, .. }) => Err(WriteError::Rejected(rejection)),
         }
     }
+}
+
+/// Whether servers show our list like this: those who may not change it see no hashes of passwords.
+fn is_shown_as(ours: &AclList, shown: &AclList) -> bool {
+    let user = |acl: &Acl| acl.id.id.lossy().split(':').next().map(str::to_owned);
+    let is_same = |ours: &Acl, shown: &Acl| {
+        let is_like = ours.perms == shown.perms && ours.id.scheme == shown.id.scheme;
+        ours == shown || is_masked(shown) && is_like && user(ours) == user(shown)
+    };
+    ours.iter().count() == shown.iter().count()
+        && ours.iter().zip(shown.iter()).all(|(ours, shown)| is_same(&ours, &shown))
+}
+
+/// Whether the hash of a password is withheld.
+fn is_masked(acl: &Acl) -> bool {
+    acl.id.scheme.lossy() == "digest" && acl.id.id.lossy().ends_with(":x")
 }
 
 /// Whether a place has a number: without one it is none.

@@ -136,7 +136,8 @@ impl WaitQueue {
     /// its path with all numbers since. The event that [proves](Listing::proves_grant) a grant needs no such read, as the
     /// watch on our own node was armed by one.
     async fn confirm_own_node(&self, position: &mut Position) -> Result<(), AcquireError> {
-        if self.settings.filter.has_ids() {
+        let is_confirmed = |listing: &Listing| listing.is_confirmed;
+        if self.settings.filter.has_ids() || position.listing.as_ref().is_some_and(is_confirmed) {
             return Ok(());
         }
         let Position { confirming, node, .. } = position;
@@ -144,7 +145,10 @@ impl WaitQueue {
         let found = confirming.get_or_insert_with(asked).answer().await;
         *confirming = None;
         match found? {
-            Some(stat) if position.is_own_node(&stat) => Ok(()),
+            Some(stat) if position.is_own_node(&stat) => {
+                position.listing.iter_mut().for_each(|listing| listing.is_confirmed = true);
+                Ok(())
+            }
             _ => Err(AcquireError::NodeDeleted),
         }
     }

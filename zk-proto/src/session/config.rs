@@ -129,7 +129,8 @@ pub enum Lease {
     /// * Such requests do not inform the leader of the session; members do, in their answers to its pings, every half
     ///   tick. One that is cut off before the next has told it of what came before. So a confirmation lasts for the timeout
     ///   less half a margin from when the newest message was sent that had been answered half a margin before it, and no
-    ///   longer than for the timeout less the margin from when it was sent itself. Handshakes inform the leader.
+    ///   longer than for the timeout less the margin from when it was sent itself. Handshakes inform the leader. A member
+    ///   that follows an observer master tells in two such steps: there a tick counts twice.
     /// * A leader that is cut off from the others finds out up to a tick after they have given it up, and answers `sync`s
     ///   and handshakes until then (ZOOKEEPER-1675).
     ///
@@ -139,8 +140,8 @@ pub enum Lease {
     ///
     /// Behind an election servers go by the timeout that a session began with: the shortest that was granted to it counts.
     ///
-    /// A session that [is relied on](super::Session::rely) sends a `sync` where it would have sent a ping, or four times
-    /// in the longest time for which one can last, where neither a write nor a `sync` was in flight for as long.
+    /// A session that [is relied on](super::Session::rely) sends a `sync` where it would have sent a ping, or four to six
+    /// times in the longest time for which one can last, where neither a write nor a `sync` was in flight for as long.
     #[default]
     Confirmed,
     /// As [`Confirmed`](Lease::Confirmed), with this margin; with half of the timeout if the granted one does not

@@ -16,6 +16,9 @@ const RATE_MIN: u128 = 1 << 10;
 /// Least pause between two confirmations, however short the requested session timeout.
 const CONFIRM_INTERVAL_MIN: Duration = Duration::from_millis(50);
 
+/// A lease of which round trips take a large part.
+const SHORT_LEASE: Duration = Duration::from_secs(4);
+
 /// Pause before a server that throttled a confirmation request gets it again.
 const CONFIRM_AGAIN: Duration = Duration::from_millis(500);
 
@@ -199,10 +202,11 @@ impl Liveness {
     }
 
     /// When to ask the leader for the next confirmation: as often as pings are sent, or four times in the time for which one
-    /// can last. It is worth less by the time since the message before.
+    /// can last, and six times in a short one. It is worth less by the time since the message before, and by a round trip.
     pub(crate) fn confirmation_due(&self) -> Time {
         let lasts = self.kept.saturating_sub(self.lease.margin(self.kept));
-        let part = lasts.checked_div(4).unwrap_or_default().max(CONFIRM_INTERVAL_MIN);
+        let parts = if lasts < SHORT_LEASE { 6 } else { 4 };
+        let part = lasts.checked_div(parts).unwrap_or_default().max(CONFIRM_INTERVAL_MIN);
         let since = self.confirmed.max(self.asked).unwrap_or(Time::ZERO);
         self.again.unwrap_or_else(|| since.after(self.ping_interval().min(part)))
     }
@@ -414,20 +418,22 @@ mod tests {
     /// A session that is relied on has the next confirmation long before the lease runs out.
     #[test]
     fn confirmation_interval_fits_the_lease() {
-        let late = Duration::from_millis(200);
         for timeout in (4_000..60_000).step_by(500).map(Duration::from_millis) {
             for lease in [Lease::Confirmed, Lease::Margin(timeout / 2)] {
+                // Twice as long, and nothing would help.
+                let slow = timeout.saturating_sub(lease.margin(timeout)) / 4;
                 let mut liveness = liveness(timeout, lease);
                 liveness.handshake_done(
-                    at(0).after(late),
+                    at(0).after(slow),
                     at(0),
                     (timeout, timeout),
                     Source::Leader,
                 );
-                for _ in 0..50 {
+                for number in 0..50 {
+                    let late = slow - slow / 50 * (number % 3);
                     let due = liveness.confirmation_due();
                     let left = liveness.confirmed_lease().unwrap().since(due.after(late));
-                    assert!(left >= timeout / 16, "{lease:?} of {timeout:?}: {left:?} left");
+                    assert!(!left.is_zero(), "{lease:?} of {timeout:?}: {left:?} left");
                     liveness.asked(due);
                     liveness.answered(due.after(late), due, Source::Leader);
                 }

@@ -172,7 +172,9 @@ impl Identity {
     /// Records the session that a server serves.
     pub(crate) fn adopt(&mut self, negotiated: Negotiated, password: Option<Password>) {
         let (granted, is_same) = (millis(negotiated.timeout), self.id == negotiated.id);
-        self.kept = if is_same { granted.min(self.kept) } else { granted };
+        // Who resumes a session may not know.
+        let is_known = is_same && self.kept > 0;
+        self.kept = if is_known { granted.min(self.kept) } else { granted };
         self.id = negotiated.id;
         self.password = password.unwrap_or_default();
         self.is_global |= !negotiated.read_only;

@@ -10,7 +10,7 @@ use core::time::Duration;
 use crate::time::Time;
 
 /// Answers that are kept. Those of a moment stand for one, so that these reach far enough back.
-const ANSWERS_MAX: usize = 4;
+const ANSWERS_MAX: usize = 8;
 
 /// The answers of one connection, as far as it matters when they came.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Reports {
 impl Reports {
     pub(crate) const fn new(delay: Duration) -> Self {
         let answers = [(Time::ZERO, Time::ZERO); ANSWERS_MAX];
-        let gap = Duration::from_nanos(delay.as_nanos() as u64 / 2);
+        let gap = Duration::from_nanos(delay.as_nanos() as u64 / 4);
         Self { delay, handshake: None, answers, len: 0, gap, next: Time::ZERO }
     }
 
@@ -71,7 +71,7 @@ impl Reports {
     /// Forgets what is too old for all that is to be answered; or, if answers come late, every second one: then less is
     /// known.
     fn make_room(&mut self, sent: Time) {
-        let least = self.delay.checked_div(2).unwrap_or_default();
+        let least = self.delay.checked_div(4).unwrap_or_default();
         match self.last_before(sent) {
             Some(old) if old > 0 => {
                 self.answers.rotate_left(old);
@@ -117,6 +117,20 @@ mod tests {
             None,
             "what another member was asked counts no more"
         );
+    }
+
+    /// Answers that come sooner than the ones before, at just the interval of confirmations.
+    #[test]
+    fn no_second_answer_is_forgotten_at_the_interval_of_confirmations() {
+        let mut reports = Reports::new(Duration::from_secs(1));
+        reports.begin(Some(at(0)), Duration::from_secs(1));
+        for number in 0..100 {
+            let (sent, late) = (at(333 * number), 600 - number % 7);
+            let told = reports.told_by(sent).unwrap();
+            reports.answered(sent.after(Duration::from_millis(late)), sent, sent);
+            let behind = Duration::from_millis(1_000 + 600 + 2 * 333);
+            assert!(told.after(behind) >= sent, "{told} by {sent}");
+        }
     }
 
     /// However much is answered, and however late: never more than was answered in time, and hardly less.

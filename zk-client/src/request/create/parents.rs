@@ -2,7 +2,11 @@
 
 use std::borrow::Cow;
 
-use zk_proto::{AclList, path::ancestors, session::Patience};
+use zk_proto::{
+    AclList,
+    path::{ancestors, parent},
+    session::Patience,
+};
 
 use super::{
     mode::CreateMode,
@@ -24,7 +28,7 @@ const ROUNDS_MAX: usize = 8;
 pub(crate) struct Above {
     /// The nodes, without duplicates, each after its parent.
     levels: Vec<Level>,
-    /// Of each create up to the last one with parents, whether its parent is one of them.
+    /// Of each create, whether its parent is one of them.
     needs: Vec<bool>,
     /// The options of their requests.
     options: CallOptions,
@@ -115,36 +119,55 @@ impl<F: Future<Output: Outcome>> Round<F> {
 
 impl Above {
     /// The parents of these nodes; `None` if none are to be created. Without a valid path there will be no node.
-    pub(crate) fn of<'a>(wishes: impl IntoIterator<Item = &'a Wish<'a>>) -> Option<Self> {
-        let mut above = Self::default();
-        for (place, wish) in wishes.into_iter().enumerate() {
-            let Wish { client, options, path, mode, floor, known_by, .. } = wish;
-            let Some(wanted) = wish.above else { continue };
-            let chroot = &client.handle.chroot;
-            let Ok(path) = chroot.resolve(path, mode.naming()) else { continue };
-            let has_floor = floor.is_some();
-            let floor = floor.map_or(Cow::Borrowed("/"), |floor| chroot.absolute(floor));
-            let is_there = |path: &&str| ancestors(&floor).any(|there| there == *path);
-            let mut levels: Vec<&str> =
-                mode.parent(&path).into_iter().flat_map(ancestors).collect();
-            levels.retain(|path| *path != "/" && !is_there(path));
-            above.needs.resize(place, false);
-            above.needs.push(!levels.is_empty());
-            for (index, path) in levels.into_iter().rev().enumerate() {
-                // Nodes of one transaction often have parents in common.
-                if above.levels.iter().all(|known| known.path != path) {
-                    let (path, acl, is_lowest) =
-                        (path.to_owned(), wish.acl().clone(), has_floor && index == 0);
-                    above.levels.push(Level { path, mode: wanted, acl, is_lowest });
-                }
-            }
-            above.options = match known_by {
-                None => *options,
-                // They have to be as patient as the protected node itself.
-                Some(_) => CallOptions { patience: Patience::Throttling, ..*options },
-            };
+    pub(crate) fn of<'a>(
+        wishes: impl IntoIterator<Item = &'a Wish<'a>, IntoIter: Clone>,
+    ) -> Option<Self> {
+        let (wishes, mut above) = (wishes.into_iter(), Self::default());
+        wishes.clone().for_each(|wish| above.add(wish));
+        if above.levels.is_empty() {
+            return None;
         }
-        (!above.levels.is_empty()).then_some(above)
+        // What one node needs may be above what another does.
+        above.levels.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        let is_level = |levels: &[Level], path: Option<&str>| {
+            path.is_some_and(|path| levels.iter().any(|level| level.path == path))
+        };
+        for index in 0..above.levels.len() {
+            let has_parent = is_level(&above.levels, parent(&above.levels[index].path));
+            above.levels[index].is_lowest &= !has_parent;
+        }
+        above.needs = wishes
+            .map(|Wish { client, path, mode, .. }| {
+                let path = client.handle.chroot.resolve(path, mode.naming());
+                path.is_ok_and(|path| is_level(&above.levels, mode.parent(&path)))
+            })
+            .collect();
+        Some(above)
+    }
+
+    fn add(&mut self, wish: &Wish<'_>) {
+        let Wish { client, options, path, mode, floor, known_by, .. } = wish;
+        let Some(wanted) = wish.above else { return };
+        let chroot = &client.handle.chroot;
+        let Ok(path) = chroot.resolve(path, mode.naming()) else { return };
+        let has_floor = floor.is_some();
+        let floor = floor.map_or(Cow::Borrowed("/"), |floor| chroot.absolute(floor));
+        let is_there = |path: &&str| ancestors(&floor).any(|there| there == *path);
+        let mut levels: Vec<&str> = mode.parent(&path).into_iter().flat_map(ancestors).collect();
+        levels.retain(|path| *path != "/" && !is_there(path));
+        for (index, path) in levels.into_iter().rev().enumerate() {
+            // Nodes of one transaction often have parents in common.
+            if self.levels.iter().all(|known| known.path != path) {
+                let (path, acl) = (path.to_owned(), wish.acl().clone());
+                let is_lowest = has_floor && index == 0;
+                self.levels.push(Level { path, mode: wanted, acl, is_lowest });
+            }
+        }
+        self.options = match known_by {
+            None => *options,
+            // They have to be as patient as the protected node itself.
+            Some(_) => CallOptions { patience: Patience::Throttling, ..*options },
+        };
     }
 
     /// Continues from the outcome of a first attempt: while it fails for want of a parent, requests all parents and the
