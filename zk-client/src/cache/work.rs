@@ -112,8 +112,7 @@ impl<'a> Work<'a> {
         let mut source = self.open().await?;
         let mut session = self.client.session();
         if !self.of.contents.is_empty() {
-            self.replaces = true;
-            self.catch_up().await?;
+            self.replaces = self.catches_up().await?;
         }
         self.load_all();
         loop {
@@ -152,12 +151,13 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Lets the server learn what other servers may have told another session. A server that serves only readers does not.
-    async fn catch_up(&self) -> Result<(), Stop> {
-        if let Err(error) = self.client.sync(&self.of.root).await {
-            still_following(error)?;
+    /// Lets the server learn what other servers may have told another session. Returns whether it has: one that serves only
+    /// readers does not, and what it has may be older for that.
+    async fn catches_up(&self) -> Result<bool, Stop> {
+        match self.client.sync(&self.of.root).await {
+            Ok(()) => Ok(true),
+            Err(error) => still_following(error).map(|_| false),
         }
-        Ok(())
     }
 
     /// Makes the server answer a request when there is nothing to read.

@@ -291,6 +291,11 @@ impl Checker {
         if self.is_doubtful(session) {
             return;
         }
+        // By the connection alone, what a member has answered counts also if it ends before it tells its leader.
+        if self.options.lease == zk_client::Lease::Connection && self.options.members > 1 {
+            let until = self.now + self.options.longest_timeout();
+            return self.doubt(session, Doubt::CutOff, until);
+        }
         let owner = self.promises.sessions.iter().find(|(_, its)| its.id() == session);
         if let Some((client, lease)) = owner.map(|(client, its)| (*client, its.lease_left())) {
             // What its client has asked for does not surprise it.
