@@ -92,7 +92,7 @@ pub(crate) fn list(entries: &[Entry]) -> AclList {
 
 /// Whether servers have withheld the hash of a password, as they do from those who may not change the list.
 pub(crate) fn is_masked(list: &AclList) -> bool {
-    list.iter().any(|Acl { id, .. }| id.scheme.lossy() == "digest" && id.id.lossy().ends_with(":x"))
+    list.iter().any(|Acl { id, .. }| id.is_masked())
 }
 
 /// The entries of a list, for people.

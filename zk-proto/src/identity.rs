@@ -60,6 +60,13 @@ impl Id {
         Self::of("digest", &format!("{user}:{digest}"))
     }
 
+    /// Whether a server has withheld the digest, as from those who may not change the list: it shows `user:x`. Written
+    /// back, that would be nobody.
+    #[must_use]
+    pub fn is_masked(&self) -> bool {
+        self.scheme.lossy() == "digest" && self.id.lossy().ends_with(":x")
+    }
+
     /// A client that has shown a certificate with this subject, as RFC 2253 writes it: `CN=ann,O=Example`, without
     /// blanks behind the commas, the innermost part first.
     #[must_use]

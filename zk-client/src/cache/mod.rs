@@ -214,8 +214,8 @@ impl Cache {
     /// Follows another client, whose nodes must be the same: after the previous session has ended, or in place of it.
     /// The differences are reported as changes, to existing [listeners](Self::events) too. What the servers have counts,
     /// also where it is older than the copy: they may have been restored from a backup. A server that lags catches up first,
-    /// by a `sync`. From now on the copy is kept by
-    /// a task on that client's runtime; the runtime of the one before may end.
+    /// by a `sync`, unless it serves only readers. From now on the copy is kept by a task on that client's runtime; the
+    /// runtime of the one before may end.
     pub fn move_to(&self, client: &Client) {
         let Inner { copy_state, clients } = &*self.0;
         let mut has_follower = copy_state.has_follower();

@@ -184,8 +184,7 @@ impl Client {
     /// lock. Nobody deletes that node until the other client's session ends: drop such attempts before.
     ///
     /// That begins before this returns the future. Dropping the future before it completes closes the session, also if
-    /// there are clones. A close, before or meanwhile,
-    /// goes first: the result is `None`.
+    /// there are clones. A close, before or meanwhile, goes first: the result is `None`.
     pub fn detach(mut self) -> impl Future<Output = Option<Credentials>> + Send + 'static {
         let (caller, offered) = oneshot::channel();
         // A cleanup client must not wait for itself.

@@ -178,9 +178,7 @@ impl Tenure {
                         heard = &mut gone => break heard?,
                         () = sleep_until(next) => {}
                     }
-                    if self.terms.lease.is_some() {
-                        self.renew(client, pause).await?;
-                    }
+                    self.renew(client, pause).await?;
                     next = Instant::now() + pause;
                     if self.terms.lease.is_none() {
                         break;

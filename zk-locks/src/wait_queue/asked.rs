@@ -1,4 +1,4 @@
-//! Reads whose answers stay.
+//! Reads in flight whose answers outlive the waits that asked.
 
 use std::{
     future::Future as _,
@@ -8,19 +8,40 @@ use std::{
 };
 
 use tokio::{task::unconstrained, time::Instant};
-use zk_client::{Pending, ReadError};
+use zk_client::{Client, Pending, ReadError};
 
 /// A wait longer than this is worth a watch on our own node, and what was read before it another look.
 pub(super) const LONG_WAIT: Duration = Duration::from_secs(1);
 
-/// Whether a read was sent some time ago and has been answered, at an unknown time: the wait that asked was dropped. One
-/// that is still under way is kept: waits that are dropped early, again and again, are to get an answer in the end.
-pub(super) fn is_old<T>(since: Instant, read: &mut Pending<T, ReadError>) -> bool {
-    since.elapsed() >= LONG_WAIT && is_answered(read)
+/// A listing in flight.
+#[derive(Debug)]
+pub(super) struct Looking<T> {
+    /// The epoch of the connection when it was sent.
+    pub(super) epoch: u64,
+    since: Instant,
+    pub(super) names: Pending<T, ReadError>,
 }
 
-/// The answer, if there is one, is lost with this.
-fn is_answered<T>(read: &mut Pending<T, ReadError>) -> bool {
+impl<T> Looking<T> {
+    /// Submits a listing. The epoch is taken first: one repeated over a new connection must not pass for one of that
+    /// connection.
+    pub(super) fn begin(
+        client: &Client,
+        submit: impl FnOnce(&Client) -> Pending<T, ReadError>,
+    ) -> Self {
+        let (epoch, since) = (client.session().epoch(), Instant::now());
+        Self { epoch, since, names: submit(client) }
+    }
+
+    /// Whether it was sent some time ago and has been answered, at an unknown time: the wait that asked was dropped. One
+    /// that is still under way is kept: waits that are dropped early, again and again, are to get an answer in the end.
+    pub(super) fn is_old(&mut self) -> bool {
+        self.since.elapsed() >= LONG_WAIT && is_answered(&mut self.names)
+    }
+}
+
+/// Whether there is an answer. It is lost with this.
+pub(super) fn is_answered<T>(read: &mut Pending<T, ReadError>) -> bool {
     // Whatever this task has done before: what is there is seen.
     let read = pin!(unconstrained(read));
     let mut cx = Context::from_waker(Waker::noop());
@@ -35,14 +56,6 @@ pub(super) enum Asked<T> {
 }
 
 impl<T: Clone> Asked<T> {
-    /// Whether there is no answer so far. Otherwise it is lost with this.
-    pub(super) fn is_under_way(&mut self) -> bool {
-        match self {
-            Self::UnderWay(read) => !is_answered(read),
-            Self::Answered(_) => false,
-        }
-    }
-
     pub(super) async fn answer(&mut self) -> Result<T, ReadError> {
         let answer = match self {
             Self::UnderWay(read) => read.await,

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout};
-use zk_client::{ReadError, Rejection, path::join};
+use tokio::time::timeout;
+use zk_client::{Client, ReadError, Rejection, path::join};
 
-use super::{Position, WaitQueue, position::Herding, wait::jitter};
+use super::{Position, WaitQueue, asked::Looking, wait::jitter};
 use crate::error::AcquireError;
 
 impl WaitQueue {
@@ -15,11 +15,9 @@ impl WaitQueue {
             return Ok(());
         }
         loop {
-            let herding = position.herding.get_or_insert_with(|| {
-                let (epoch, since) = (self.client.session().epoch(), Instant::now());
-                let names = self.client.children(&self.path).watch().submit();
-                Box::new(Herding { epoch, since, names })
-            });
+            let list = |client: &Client| client.children(&self.path).watch().submit();
+            let begin = || Box::new(Looking::begin(&self.client, list));
+            let herding = position.herding.get_or_insert_with(begin);
             let (epoch, answer) = (herding.epoch, (&mut herding.names).await);
             position.herding = None;
             let (names, changed) = match answer {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use zk_client::{
-    Cause, ChildNames, Client, Create, CreateMode, ReadError, Rejection, Stat, path::join,
+    Cause, ChildNames, Client, Create, CreateMode, Pending, ReadError, Rejection, Stat, path::join,
 };
 
 use super::{IN_PLACE, Pace, Position, Settings, WaitQueue, position::Names};
@@ -90,7 +90,7 @@ impl WaitQueue {
     }
 
     /// Submits a listing behind a create: it is carried out there, or not at all.
-    pub(super) fn list_behind(&self, cork: &Client) -> Names {
+    pub(super) fn list_behind(&self, cork: &Client) -> Pending<Names, ReadError> {
         cork.with(IN_PLACE).children(&self.path).packed().submit()
     }
 

@@ -15,7 +15,7 @@ use zk_client::{
 
 use super::{
     Settings,
-    asked::{self, Asked, LONG_WAIT},
+    asked::{LONG_WAIT, Looking, is_answered},
     listing::Listing,
     previous_holder::{LookingBack, PreviousHolder},
 };
@@ -50,13 +50,13 @@ pub(crate) struct Position {
     pub(super) previous: Option<PreviousHolder>,
     /// The report of the wait.
     pub(super) span: WaitSpan,
-    pub(super) looking: Option<Looking>,
+    pub(super) looking: Option<Looking<Names>>,
     /// The reads in flight that arm watches.
     pub(super) arming: Option<Arming>,
     /// The listing in flight that arms one watch on the whole queue.
-    pub(super) herding: Option<Box<Herding>>,
+    pub(super) herding: Option<Box<Looking<WatchedNames>>>,
     /// The read behind a listing that shows whose our node was on it, where names do not tell.
-    pub(super) confirming: Option<Box<Asked<Option<Stat>>>>,
+    pub(super) confirming: Option<Box<Pending<Option<Stat>, ReadError>>>,
     /// The reads that show what became of the previous holder.
     pub(super) looking_back: Option<Box<LookingBack>>,
 }
@@ -154,25 +154,10 @@ impl Drop for WaitSpan {
 }
 
 /// What a listing tells.
-pub(super) type Names = Pending<(ChildNames, Stat), ReadError>;
+pub(super) type Names = (ChildNames, Stat);
 
-/// A listing in flight.
-#[derive(Debug)]
-pub(super) struct Looking {
-    /// The epoch of the connection when it was sent.
-    pub(super) epoch: u64,
-    pub(super) since: Instant,
-    pub(super) names: Names,
-}
-
-/// A listing in flight that arms a watch.
-#[derive(Debug)]
-pub(super) struct Herding {
-    /// The epoch of the connection when it was sent.
-    pub(super) epoch: u64,
-    pub(super) since: Instant,
-    pub(super) names: Pending<((Vec<String>, Stat), Watch), ReadError>,
-}
+/// What a listing tells that arms a watch.
+type WatchedNames = ((Vec<String>, Stat), Watch);
 
 /// A read with a watch in flight.
 pub(super) type Read = Pending<((Bytes, Stat), Watch), ReadError>;
@@ -277,11 +262,10 @@ impl Position {
         let Self { listing, confirming, looking, herding, .. } = self;
         let is_old = listing.as_ref().is_some_and(is_old)
             // A read under way will show what has become of our node.
-            && !confirming.as_mut().is_some_and(|it| it.is_under_way());
-        let was_answered =
-            looking.as_mut().is_some_and(|it| asked::is_old(it.since, &mut it.names))
-                || herding.as_mut().is_some_and(|it| asked::is_old(it.since, &mut it.names));
-        let is_old = is_old || was_answered;
+            && confirming.as_mut().is_none_or(|read| is_answered(read));
+        let is_old = is_old
+            || looking.as_mut().is_some_and(Looking::is_old)
+            || herding.as_mut().is_some_and(|it| it.is_old());
         if is_old {
             self.forget();
         }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zk_client::{Cause, OwnedNode, ReadError, Rejection, path::join};
+use zk_client::{Cause, Client, OwnedNode, ReadError, Rejection, path::join};
 
 use super::{
     Listing, Position, WaitQueue,
-    asked::Asked,
+    asked::Looking,
     listing::SIGHT,
-    position::{Arming, Looking, Wake, Watched},
+    position::{Arming, Wake, Watched},
 };
 use crate::{contender::REVOKE, error::AcquireError, together};
 
@@ -141,8 +141,8 @@ impl WaitQueue {
             return Ok(());
         }
         let Position { confirming, node, .. } = position;
-        let asked = || Box::new(Asked::UnderWay(self.client.exists(node.path()).submit()));
-        let found = confirming.get_or_insert_with(asked).answer().await;
+        let ask = || Box::new(self.client.exists(node.path()).submit());
+        let found = confirming.get_or_insert_with(ask).await;
         *confirming = None;
         match found? {
             Some(stat) if position.is_own_node(&stat) => {
@@ -181,12 +181,8 @@ impl WaitQueue {
 
     /// Lists the queue anew.
     async fn list(&self, position: &mut Position) -> Result<Listing, AcquireError> {
-        let looking = position.looking.get_or_insert_with(|| Looking {
-            // Taken first: a listing repeated over a new connection must not pass for one of that connection.
-            epoch: self.client.session().epoch(),
-            since: Instant::now(),
-            names: self.client.children(&self.path).packed().submit(),
-        });
+        let list = |client: &Client| client.children(&self.path).packed().submit();
+        let looking = position.looking.get_or_insert_with(|| Looking::begin(&self.client, list));
         let (epoch, names) = (looking.epoch, (&mut looking.names).await);
         position.looking = None;
         match names {

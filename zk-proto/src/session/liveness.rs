@@ -99,7 +99,9 @@ impl Liveness {
     ) {
         (self.timeout, self.kept) = (timeout, kept);
         let handshake = (source == Source::Leader).then_some(sent);
-        self.reports.begin(handshake, self.reported_within());
+        // The leader is told of a session within half a tick, and the margin covers a whole one.
+        let delay = self.lease.margin(kept).checked_div(2).unwrap_or_default();
+        self.reports.begin(handshake, delay);
         self.pings.clear();
         self.heard(now);
         self.frame = Some(now);
@@ -184,12 +186,6 @@ impl Liveness {
         }
     }
 
-    /// How long after a member's answer the leader is told of the session at the latest: half a tick, which the margin
-    /// covers.
-    fn reported_within(&self) -> Duration {
-        self.lease.margin(self.kept).checked_div(2).unwrap_or_default()
-    }
-
     /// Records that the leader was asked for a confirmation.
     pub(crate) const fn asked(&mut self, now: Time) {
         self.asked = Some(now);
@@ -212,9 +208,9 @@ impl Liveness {
     }
 
     /// Records that a server does not know the session: earlier proof counts no longer.
-    pub(crate) fn disowned(&mut self) {
+    pub(crate) const fn disowned(&mut self) {
         (self.proof, self.confirmed, self.told) = (None, None, None);
-        self.reports.begin(None, self.reported_within());
+        self.reports.forget();
     }
 
     /// Negotiated session timeout; the requested one until then.
@@ -291,10 +287,8 @@ impl Liveness {
         let margin = self.lease.margin(self.kept);
         let until = |since: Time, margin| since.after(self.kept.saturating_sub(margin));
         let (confirmed, told) = self.confirmed.zip(self.told)?;
-        Some(
-            until(confirmed, margin)
-                .min(until(told, margin.saturating_sub(self.reported_within()))),
-        )
+        let told = until(told, margin.saturating_sub(self.reports.delay()));
+        Some(until(confirmed, margin).min(told))
     }
 }
 

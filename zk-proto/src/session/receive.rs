@@ -147,21 +147,17 @@ impl<R, W: Watcher> Session<R, W> {
         let timeout = u64::try_from(response.time_out).unwrap_or_default();
         // A server without a leader ends sessions for itself (before 3.6), and cannot know whether the others have.
         let knows = response.read_only.0 != Some(true);
-        match timeout {
-            0 if resuming && knows => return Err(Broken::Session(CloseReason::Expired)),
-            0 => return Err(Broken::Link(LinkError::NotServed)),
-            // Some servers create another session instead of reporting that ours is gone.
-            _ if resuming && response.session_id != shown => {
-                return Err(match knows {
-                    true => Broken::Session(CloseReason::Expired),
-                    false => Broken::Link(LinkError::NotServed),
-                });
-            }
-            // The next handshake would take it for no session, and its expiry would go unnoticed.
-            _ if response.session_id.0 == 0 => {
-                return Err(Broken::Link(LinkError::Protocol("session without an id".into())));
-            }
-            _ => {}
+        // Some servers create another session instead of reporting that ours is gone.
+        let is_gone = resuming && (timeout == 0 || response.session_id != shown);
+        if is_gone && knows {
+            return Err(Broken::Session(CloseReason::Expired));
+        }
+        if is_gone || timeout == 0 {
+            return Err(Broken::Link(LinkError::NotServed));
+        }
+        // The next handshake would take it for no session, and its expiry would go unnoticed.
+        if response.session_id.0 == 0 {
+            return Err(Broken::Link(LinkError::Protocol("session without an id".into())));
         }
         let negotiated = Negotiated {
             id: response.session_id,

@@ -31,14 +31,23 @@ pub(crate) struct Reports {
 impl Reports {
     pub(crate) const fn new(delay: Duration) -> Self {
         let answers = [(Time::ZERO, Time::ZERO); ANSWERS_MAX];
-        let gap = Duration::from_nanos(delay.as_nanos() as u64 / 4);
-        Self { delay, handshake: None, answers, len: 0, gap, next: Time::ZERO }
+        Self { delay, handshake: None, answers, len: 0, gap: least_gap(delay), next: Time::ZERO }
+    }
+
+    /// How long after an answer the leader is told at the latest.
+    pub(crate) const fn delay(&self) -> Duration {
+        self.delay
     }
 
     /// Records that another connection begins.
     pub(crate) const fn begin(&mut self, handshake: Option<Time>, delay: Duration) {
         *self = Self::new(delay);
         self.handshake = handshake;
+    }
+
+    /// Records that the servers do not know the session.
+    pub(crate) const fn forget(&mut self) {
+        self.begin(None, self.delay);
     }
 
     /// Records that something sent at `sent` was answered; of all that has been, the newest was sent at `newest`.
@@ -71,11 +80,11 @@ impl Reports {
     /// Forgets what is too old for all that is to be answered; or, if answers come late, every second one: then less is
     /// known.
     fn make_room(&mut self, sent: Time) {
-        let least = self.delay.checked_div(4).unwrap_or_default();
         match self.last_before(sent) {
             Some(old) if old > 0 => {
                 self.answers.rotate_left(old);
                 self.len = self.len.saturating_sub(old);
+                let least = least_gap(self.delay);
                 self.gap = self.gap.checked_div(2).unwrap_or_default().max(least);
             }
             _ => {
@@ -86,6 +95,13 @@ impl Reports {
                 self.gap = self.gap.saturating_mul(2);
             }
         }
+    }
+}
+
+const fn least_gap(delay: Duration) -> Duration {
+    match delay.checked_div(4) {
+        Some(gap) => gap,
+        None => Duration::ZERO,
     }
 }
 

@@ -188,9 +188,7 @@ impl Ensemble {
             if replica.alone.take().is_some() {
                 self.sessions.attach_all(&replica.bound);
             }
-            for session in std::mem::take(&mut replica.touched) {
-                self.sessions.touch(now, session);
-            }
+            self.report_of(now, member);
             self.apply_due(now, member);
             self.resume(member);
             return;

@@ -1,7 +1,5 @@
 //! One connection's conversation: requests, and answers in order.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use zk_proto::{
     ErrorCode, OpCode, SessionId, Str, Text, Time, Xid, Zxid,
@@ -16,6 +14,7 @@ use super::{
     connection::{Encoded, Phase, Queued, outcome, reply},
     java, quirks,
     read::{self, View, decode},
+    sessions::next_multiple,
     txn::Txn,
     words,
 };
@@ -129,25 +128,26 @@ impl Ensemble {
             self.sessions.touch(now, session);
         } else if let Some(replica) = self.members.get_mut(member) {
             replica.touched.insert(session);
-            self.reports = self.reports.or_else(|| Some(self.next_report(now)));
+            // It asks twice in a tick.
+            let next = || next_multiple(now.since_epoch(), self.config.tick / 2);
+            self.reports.get_or_insert_with(next);
         }
-    }
-
-    /// The leader asks its followers twice in a tick.
-    fn next_report(&self, now: Time) -> Time {
-        let half = (self.config.tick.as_nanos() / 2).max(1);
-        let nanos = (now.since_epoch().as_nanos() / half + 1).saturating_mul(half);
-        Time::new(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
 
     /// The members that have a leader tell it of which sessions they have heard.
     pub(super) fn report(&mut self, now: Time) {
         for member in 0..self.members.len() {
-            let hears = self.leader_of(member).is_some();
-            let Some(replica) = self.members.get_mut(member).filter(|_| hears) else { continue };
-            for session in std::mem::take(&mut replica.touched) {
-                self.sessions.touch(now, session);
+            if self.leader_of(member).is_some() {
+                self.report_of(now, member);
             }
+        }
+    }
+
+    /// A member tells the leader of which sessions it has heard.
+    pub(super) fn report_of(&mut self, now: Time, member: usize) {
+        let Some(replica) = self.members.get_mut(member) else { return };
+        for session in std::mem::take(&mut replica.touched) {
+            self.sessions.touch(now, session);
         }
     }
 

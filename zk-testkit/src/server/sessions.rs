@@ -158,11 +158,15 @@ impl Sessions {
 
     /// The first multiple of the tick after the timeout.
     fn bucket(&self, now: Time, timeout: Duration) -> Time {
-        let tick = self.tick.as_nanos().max(1);
-        let due = now.since_epoch().saturating_add(timeout).as_nanos();
-        let nanos = (due / tick + 1).saturating_mul(tick);
-        Time::new(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+        next_multiple(now.since_epoch().saturating_add(timeout), self.tick)
     }
+}
+
+/// The first multiple of a unit after a time.
+pub(super) fn next_multiple(after: Duration, unit: Duration) -> Time {
+    let unit = unit.as_nanos().max(1);
+    let nanos = (after.as_nanos() / unit + 1).saturating_mul(unit);
+    Time::new(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
 }
 
 /// One number out of another.

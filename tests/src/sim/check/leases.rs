@@ -127,12 +127,13 @@ impl Lane {
     }
 
     fn answered(&mut self, now: u64, sent: u64, is_read: bool) {
-        for answers in [Some(&mut self.answers), Some(&mut self.read).filter(|_| is_read)]
-            .into_iter()
-            .flatten()
-        {
+        let note = |answers: &mut Vec<(u64, u64)>| {
             let newest = answers.last().map_or(sent, |(_, newest)| sent.max(*newest));
             answers.push((now, newest));
+        };
+        note(&mut self.answers);
+        if is_read {
+            note(&mut self.read);
         }
     }
 
