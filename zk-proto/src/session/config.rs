@@ -140,8 +140,9 @@ pub enum Lease {
     ///
     /// Behind an election servers go by the timeout that a session began with: the shortest that was granted to it counts.
     ///
-    /// A session that [is relied on](super::Session::rely) sends a `sync` where it would have sent a ping, or four to six
-    /// times in the longest time for which one can last, where neither a write nor a `sync` was in flight for as long.
+    /// A session that [is relied on](super::Session::rely) sends a `sync` where it would have sent a ping, and five times
+    /// in the time for which a confirmation can last, where neither a write nor a `sync` was sent for as long. Where answers
+    /// take a large part of that time, it sends up to fifteen.
     #[default]
     Confirmed,
     /// As [`Confirmed`](Lease::Confirmed), with this margin; with half of the timeout if the granted one does not

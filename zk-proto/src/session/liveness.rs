@@ -16,8 +16,8 @@ const RATE_MIN: u128 = 1 << 10;
 /// Least pause between two confirmations, however short the requested session timeout.
 const CONFIRM_INTERVAL_MIN: Duration = Duration::from_millis(50);
 
-/// A lease of which round trips take a large part.
-const SHORT_LEASE: Duration = Duration::from_secs(4);
+/// How often the leader is asked in the time for which a confirmation can last, less what answers take.
+const CONFIRMATIONS: u32 = 5;
 
 /// Pause before a server that throttled a confirmation request gets it again.
 const CONFIRM_AGAIN: Duration = Duration::from_millis(500);
@@ -50,6 +50,8 @@ pub(crate) struct Liveness {
     /// When the newest message was sent of which the leader had been told by then.
     told: Option<Time>,
     reports: Reports,
+    /// How long the newest of them was under way, and its answer.
+    late: Duration,
     /// When the leader was last asked for a confirmation, on this connection.
     asked: Option<Time>,
     /// When to ask again, if a server throttled the last request.
@@ -82,6 +84,7 @@ impl Liveness {
             confirmed: None,
             told: None,
             reports: Reports::new(Duration::ZERO),
+            late: Duration::ZERO,
             asked: None,
             again: None,
             lease,
@@ -177,7 +180,7 @@ impl Liveness {
             self.again = None;
             // Many requests are sent at once.
             if self.confirmed < Some(sent) {
-                self.confirmed = Some(sent);
+                (self.confirmed, self.late) = (Some(sent), now.since(sent));
                 self.told = self.told.max(self.reports.told_by(sent));
             }
         }
@@ -197,12 +200,14 @@ impl Liveness {
         self.again = Some(now.after(CONFIRM_AGAIN.min(self.ping_interval())));
     }
 
-    /// When to ask the leader for the next confirmation: as often as pings are sent, or four times in the time for which one
-    /// can last, and six times in a short one. It is worth less by the time since the message before, and by a round trip.
+    /// When to ask the leader for the next confirmation: as often as pings are sent, and five times in the time for which one
+    /// can last. That is less by the round trip of what the leader was told of, and by its own. Slower answers than a third
+    /// of it do not make it more frequent: servers that are overloaded are not asked more and more.
     pub(crate) fn confirmation_due(&self) -> Time {
         let lasts = self.kept.saturating_sub(self.lease.margin(self.kept));
-        let parts = if lasts < SHORT_LEASE { 6 } else { 4 };
-        let part = lasts.checked_div(parts).unwrap_or_default().max(CONFIRM_INTERVAL_MIN);
+        let third = lasts.checked_div(3).unwrap_or_default();
+        let left = lasts.saturating_sub(self.late.saturating_mul(2)).max(third);
+        let part = left.checked_div(CONFIRMATIONS).unwrap_or_default().max(CONFIRM_INTERVAL_MIN);
         let since = self.confirmed.max(self.asked).unwrap_or(Time::ZERO);
         self.again.unwrap_or_else(|| since.after(self.ping_interval().min(part)))
     }
@@ -406,7 +411,8 @@ mod tests {
         let mut liveness = liveness(granted, Lease::Confirmed);
         liveness.handshake_done(at(0), at(0), (granted, kept), Source::Leader);
         assert_eq!((liveness.lease(), liveness.confirmed_lease()), (Some(at(10)), Some(at(8))));
-        assert_eq!((liveness.confirmation_due(), liveness.silence()), (at(2), at(20)));
+        let due = at(0).after(Duration::from_millis(1_600));
+        assert_eq!((liveness.confirmation_due(), liveness.silence()), (due, at(20)));
     }
 
     /// A session that is relied on has the next confirmation long before the lease runs out.
@@ -414,8 +420,8 @@ mod tests {
     fn confirmation_interval_fits_the_lease() {
         for timeout in (4_000..60_000).step_by(500).map(Duration::from_millis) {
             for lease in [Lease::Confirmed, Lease::Margin(timeout / 2)] {
-                // Twice as long, and nothing would help.
-                let slow = timeout.saturating_sub(lease.margin(timeout)) / 4;
+                // At half of that time nothing would help.
+                let slow = timeout.saturating_sub(lease.margin(timeout)) / 3;
                 let mut liveness = liveness(timeout, lease);
                 liveness.handshake_done(
                     at(0).after(slow),
@@ -432,6 +438,21 @@ mod tests {
                     liveness.answered(due.after(late), due, Source::Leader);
                 }
             }
+        }
+    }
+
+    /// A server whose answers take ever longer gets no more requests for it than one at which the lease can just be kept.
+    #[test]
+    fn slow_answers_do_not_multiply_confirmations() {
+        let timeout = Duration::from_secs(30);
+        let mut liveness = liveness(timeout, Lease::Confirmed);
+        liveness.handshake_done(at(0), at(0), (timeout, timeout), Source::Leader);
+        for (late, interval) in [(0, 4_800), (4, 3_200), (8, 1_600), (12, 1_600), (29, 1_600)] {
+            let sent = at(100 + late);
+            liveness.asked(sent);
+            liveness.answered(sent.after(Duration::from_secs(late)), sent, Source::Leader);
+            let interval = Duration::from_millis(interval);
+            assert_eq!(liveness.confirmation_due(), sent.after(interval), "{late} s");
         }
     }
 
