@@ -24,6 +24,9 @@ async fn chroot_is_added_to_paths_and_removed(server: &Place) {
     // A number that is all of the name.
     let numbered = zk.create("/", b"").mode(CreateMode::PersistentSequential).await.unwrap();
     assert_eq!(numbered.path, "/0000000001");
+    let numbered = zk.multi().create("/", b"", CreateMode::PersistentSequential).await;
+    let results = numbered.unwrap().unwrap();
+    assert!(matches!(&results[..], [OpResult::Created { path, .. }] if path == "/0000000002"));
 
     let node =
         zk.create("/p", b"").mode(CreateMode::Ephemeral).protected().await.unwrap().owned.unwrap();

@@ -364,7 +364,7 @@ fn driver_reads_while_writes_are_blocked() {
 #[tokio::test]
 async fn margin_that_leaves_no_lease_is_refused() {
     let timeout = Duration::from_secs(2);
-    for margin in [timeout, 2 * timeout] {
+    for margin in [timeout * 3 / 4 + Duration::from_millis(1), timeout, 2 * timeout] {
         let options = ConnectOptions::new("127.0.0.1:1").unwrap().session_timeout(timeout);
         let refused = options.lease_margin(margin).connect().await;
         assert_eq!(refused.map(drop), Err(ConnectError::LeaseMargin { margin, timeout }));

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::{sync::oneshot, time::Instant};
 use zk_client::{
-    Client, ConnectError, ConnectOptions, CreateMode, Error, Interruption, SessionEnd,
+    Client, ConnectError, ConnectOptions, CreateMode, Error, Interruption, ReadError, SessionEnd,
     SessionState, Supervise,
 };
 use zk_testkit::{TestServer, server::Config};
@@ -151,6 +151,32 @@ async fn session_end_restarts_the_service() {
         assert_eq!(within(ended).await, Ok(()), "{notices}");
         assert_eq!((runs, alive.load(Ordering::SeqCst)), (11, 0));
     }
+}
+
+/// The service hears of it first, by a connection that is lost.
+#[test]
+fn end_of_the_session_is_not_a_failure_of_the_service() {
+    paused::block_on(async {
+        let network = Network::new(Config::default());
+        let mut runs = 0;
+        let ended = Supervise::new(network.options("service", "", 1))
+            .stop_if(|why| matches!(why, Interruption::Failed(_)))
+            .run(|zk| {
+                runs += 1;
+                let (is_last, network) = (runs == 3, &network);
+                async move {
+                    if is_last {
+                        return Ok(());
+                    }
+                    network.expire(zk.session().id());
+                    loop {
+                        zk.exists("/").fail_fast().await?;
+                    }
+                }
+            });
+        assert_eq!(within(ended).await, Ok::<(), Interruption<ReadError>>(()));
+        assert_eq!(runs, 3);
+    });
 }
 
 /// What it returns then counts if it is good news.

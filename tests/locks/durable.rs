@@ -15,7 +15,6 @@ use zk_proto::OpCode;
 use zk_testkit::{proxy::Match, server::Member};
 use zk_tests::{
     network::{Disposition, Network, pass},
-    polls::dropped_when_woken,
     test_with,
 };
 
@@ -311,89 +310,6 @@ async fn clones_exclude_each_other_while_a_grant_is_in_doubt(network: Network) {
     guard.check().await.unwrap();
     guard.release().await.unwrap();
     lock.try_acquire().await.unwrap().expect("it is free").release().await.unwrap();
-}
-
-/// At any point, also between the grant and the next look of its caller, and while the session is being left.
-#[test_with(in_virtual_time)]
-async fn dropped_acquire_leaves_no_grant(network: Network) {
-    let outsider = client_on(&network, "outsider").await;
-    for leaves in [false, true] {
-        let mut wakes = 0;
-        loop {
-            wakes += 1;
-            let zk = client_on(&network, "ours").await;
-            let lock = DurableLock::new(&zk, "/job", "job").without_lease();
-            let ended = dropped_when_woken(wakes, lock.acquire()).await;
-            drop(lock);
-            if leaves {
-                within(zk.detach()).await;
-            }
-            pass(Duration::from_secs(1)).await;
-            if let Some(ended) = ended {
-                assert!(wakes > 3, "it was never dropped");
-                within(outsider.delete(ended.unwrap().path())).await.unwrap();
-                break;
-            }
-            emptied(&outsider, &grants("/job")).await;
-        }
-    }
-}
-
-/// Its owner's attempts are behind no other's, also those that had to wait at first.
-#[test_with(in_virtual_time)]
-async fn owner_that_drops_its_guard_waits_for_no_other(network: Network) {
-    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
-    let lock = DurableLock::new(&zk, "/job", "ours").without_lease();
-    let theirs = DurableLock::new(&other, "/job", "theirs").without_lease();
-    for is_first in [false, true] {
-        let guard = within(lock.acquire()).await.unwrap();
-        let waits = |lock: &DurableLock| {
-            let lock = lock.clone();
-            tokio::spawn(async move { lock.acquire().await })
-        };
-        let mut waiting = Vec::new();
-        for lock in if is_first { [&lock, &theirs] } else { [&theirs, &lock] } {
-            waiting.push(waits(lock));
-            joined(&other, "/job/locks", waiting.len()).await;
-        }
-        pass(Duration::from_secs(3)).await;
-        drop(guard);
-        let (theirs, ours) = if is_first { (1, 0) } else { (0, 1) };
-        pass(Duration::from_secs(1)).await;
-        assert!(waiting[ours].is_finished() && !waiting[theirs].is_finished(), "{is_first}");
-        for index in [ours, theirs] {
-            within((&mut waiting[index]).await.unwrap().unwrap().release()).await.unwrap();
-        }
-    }
-}
-
-/// A change that leaves the lock its owner's costs one more look, and not the lock.
-#[test_with(in_virtual_time)]
-async fn waiter_takes_its_owners_lock_over_a_change(network: Network) {
-    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
-    let lock = DurableLock::new(&zk, "/job", "ours").without_lease();
-    let theirs = DurableLock::new(&other, "/job", "theirs").without_lease();
-    let guard = within(lock.acquire()).await.unwrap();
-    let _theirs = tokio::spawn(async move { theirs.acquire().await });
-    joined(&other, "/job/locks", 1).await;
-    let ours = tokio::spawn(async move { lock.acquire().await });
-    joined(&other, "/job/locks", 2).await;
-    pass(Duration::from_secs(3)).await;
-    // Between its look and its transaction.
-    let busy = Arc::new(AtomicUsize::new(1));
-    network.direct({
-        let busy = busy.clone();
-        move |name, op| match op {
-            OpCode::MULTI if name == "ours" && busy.load(SeqCst) > 0 => Disposition::Throttled,
-            _ => Disposition::Answered,
-        }
-    });
-    drop(guard);
-    pass(Duration::from_millis(100)).await;
-    assert!(!ours.is_finished(), "it was throttled");
-    other.set(&grants("/job"), b"").await.unwrap();
-    busy.store(0, SeqCst);
-    within(within(ours).await.unwrap().unwrap().release()).await.unwrap();
 }
 
 /// What is released is no business of those behind others, also if they are its owner's.

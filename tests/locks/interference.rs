@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use zk_client::{AclList, CreateMode, Id, Perms};
 use zk_locks::{
-    AcquireError, Client, Contender, ForeignNodes, Layout, Lock, Lost, Names, Queue, RwLock,
-    Semaphore, zk_client,
+    AcquireError, Client, Contender, DoubleBarrier, ForeignNodes, Layout, Lock, Lost, Names, Queue,
+    RwLock, Semaphore, zk_client,
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
@@ -68,6 +68,40 @@ async fn permit_that_was_asked_back_in_the_queue_is_revoked(network: Network) {
     within(held.release()).await.unwrap();
     let permit = within(waiting).await.unwrap().unwrap();
     assert_eq!(within(permit.revoked()).await, Ok(()));
+}
+
+/// It is asked back by the node for reading, while the upgrade waits for another reader.
+#[test_with(in_virtual_time)]
+async fn upgraded_lock_that_was_asked_back_is_revoked(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let reading = within(RwLock::new(&zk, "/rw").read()).await.unwrap();
+    let theirs = within(RwLock::new(&other, "/rw").read()).await.unwrap();
+    pass(Duration::from_secs(3)).await;
+    let upgrade = tokio::spawn(reading.try_upgrade());
+    joined(&other, "/rw", 3).await;
+    let queue = Queue::new(&other, "/rw");
+    let first = queue.contenders().await.unwrap().remove(0);
+    assert!(queue.revoke(&first).await.unwrap());
+    pass(Duration::from_secs(3)).await;
+    within(theirs.release()).await.unwrap();
+    let writing = within(upgrade).await.unwrap().unwrap();
+    assert_eq!(within(writing.revoked()).await, Ok(()));
+}
+
+/// It is asked to leave before the others have come.
+#[test_with(in_virtual_time)]
+async fn participant_that_was_asked_to_leave_is_revoked(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let [first, second] = [&zk, &other].map(|zk| DoubleBarrier::new(zk, "/double", 2));
+    let first = tokio::spawn(async move { first.enter().await });
+    pass(Duration::from_secs(3)).await;
+    let name = other.children("/double").await.unwrap().0.remove(0);
+    other.set(&format!("/double/{name}"), b"__REVOKE__").await.unwrap();
+    pass(Duration::from_secs(3)).await;
+    let second = within(second.enter()).await.unwrap();
+    let first = within(first).await.unwrap().unwrap();
+    assert_eq!(within(first.revoked()).await, Ok(()));
+    drop(second);
 }
 
 #[test_with(on_each_release)]

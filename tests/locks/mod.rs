@@ -35,6 +35,7 @@
 //! | `orphans` | nodes that servers refuse to delete |
 //! | `others` | the simple lock, the herd lock, locks that are taken twice |
 //! | `overruns` | locks that are taken from holders that exceed their time |
+//! | `owners` | whose a durable lock is, and attempts of its owner that are given up |
 //! | `paths` | paths that are missing, or go while they are about to be used |
 //! | `queue` | who comes when |
 //! | `refusals` | servers that are too busy |
@@ -82,6 +83,7 @@ mod old_servers;
 mod orphans;
 mod others;
 mod overruns;
+mod owners;
 mod paths;
 mod queue;
 mod refusals;

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use zk_client::{Client, ConnectOptions, OpCode, SessionState, metrics::Kind};
+use zk_client::{AclList, Client, ConnectOptions, Id, OpCode, Perms, SessionState, metrics::Kind};
 use zk_locks::{Lock, Lost};
 use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::{
@@ -127,6 +127,15 @@ async fn locks(recording: &Recording) {
     until(recording, "zookeeper_client_orphaned_nodes", &[], 2.0).await;
     server.proxy().accept_connections().await;
     until(recording, "zookeeper_client_orphaned_nodes", &[], 0.0).await;
+    // One that servers refuse to delete goes with the session, though the client is still there.
+    let held = within(lock.acquire()).await.unwrap();
+    let keep = AclList::from_iter([Id::anyone().may(Perms::READ | Perms::CREATE)]);
+    zk.set_acl("/lock", &keep).await.unwrap();
+    drop(held);
+    until(recording, "zookeeper_client_request_rejections_total", &[("code", "NoAuth")], 1.0).await;
+    assert_eq!(recording.latest("zookeeper_client_orphaned_nodes", &[]), 1.0);
+    server.expire(zk.session().id());
+    until(recording, "zookeeper_client_orphaned_nodes", &[], 0.0).await;
     closed(&zk).await;
 }
 
@@ -174,12 +183,12 @@ async fn each_metric_is_described_and_counted() {
         (
             "zookeeper_client_sessions_ended_total",
             [("client", "tested"), ("reason", "expired")],
-            1.0,
+            2.0,
         ),
         (
             "zookeeper_client_sessions_ended_total",
             [("client", "tested"), ("reason", "closed")],
-            3.0,
+            2.0,
         ),
         (
             "zookeeper_client_requests_total",
@@ -201,7 +210,7 @@ async fn each_metric_is_described_and_counted() {
             [("client", "tested"), ("code", "ThrottledOp")],
             1.0,
         ),
-        ("zookeeper_lock_acquisitions_total", [("lock", "tested"), ("outcome", "granted")], 3.0),
+        ("zookeeper_lock_acquisitions_total", [("lock", "tested"), ("outcome", "granted")], 4.0),
         ("zookeeper_lock_acquisitions_total", [("lock", "tested"), ("outcome", "given_up")], 2.0),
         ("zookeeper_lock_losses_total", [("lock", "tested"), ("reason", "node_deleted")], 1.0),
     ] {

@@ -62,7 +62,7 @@ const TABLE: [(&str, Exit, &str); 12] = [
     (
         "128+n",
         Exit::Signal(0),
-        "signal n has ended what lasts: the command of lock or elect, the wait\nfor either, watch, holders --watch, create --ephemeral",
+        "signal n has ended what lasts: the command of lock or elect, the wait\nfor either, watch, holders --watch, create --ephemeral, export, shell,\ntop",
     ),
 ];
 
@@ -196,6 +196,17 @@ impl Failure {
             }
         };
         Self::new(Exit::No, format_args!("{path}: {reason}")).next(next)
+    }
+
+    /// A node that cannot be created, as the one above it does not exist.
+    pub(crate) fn no_parent(path: &str) -> Self {
+        let failure = Self::new(Exit::No, format_args!("{path}: its parent does not exist"));
+        // Of one whose name is its number.
+        let path = path.strip_suffix('/').filter(|above| !above.is_empty()).unwrap_or(path);
+        match parent(path) {
+            Some(above) => failure.next(format_args!("zk create -p {above} creates it")),
+            None => failure,
+        }
     }
 
     /// An operation on `path` that was not answered.

@@ -174,7 +174,7 @@ impl<G> Ticket<G> {
         self.position.as_ref().and_then(Position::ahead)
     }
 
-    /// Follows how many contenders are ahead, beside a wait: 0 when the lock is granted, `None` when the place is gone,
+    /// Follows how many contenders are ahead, beside a wait: 0 when nobody is, `None` when the place is gone,
     /// and on each further call. Sends no request before the first [`next`](Follow::next). `None` once the ticket is
     /// used.
     ///

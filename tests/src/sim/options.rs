@@ -262,7 +262,9 @@ impl Options {
 /// What a run's leases are counted by: every answer, or what the leader confirms, less what is needed then. The default is
 /// one of these where it leaves as much off.
 fn lease(rng: &mut Rng, timeout: Duration, needed: Duration) -> Lease {
-    if !rng.one_in(2) {
+    // Clients refuse a margin that leaves hardly anything of the lease.
+    let is_left = Lease::Margin(needed).margin(timeout) == needed;
+    if !rng.one_in(2) || !is_left {
         return Lease::Connection;
     }
     let is_enough = Lease::Confirmed.margin(timeout) >= needed;

@@ -113,9 +113,14 @@ pub(crate) fn advised<W: AsRef<str>>(failure: Failure, words: &[W]) -> Failure {
 }
 
 pub(super) fn other_options<W: AsRef<str>>(words: &[W]) -> Option<String> {
-    let mut words = words.iter().map(W::as_ref).take_while(|word| *word != "--");
+    let mut words = words.iter().map(W::as_ref).take_while(|word| *word != "--").peekable();
     let first = words.next()?;
-    let hints = words.filter_map(|word| {
+    let hints = std::iter::from_fn(|| Some((words.next()?, words.peek().copied())));
+    let hints = hints.filter_map(|(word, behind)| {
+        // Ours is --server.
+        if word == "-s" && behind.is_some_and(|it| !it.starts_with(['/', '-'])) {
+            return None;
+        }
         if word == "-server" {
             return Some("-server: --server".to_owned());
         }

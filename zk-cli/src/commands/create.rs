@@ -46,14 +46,13 @@ async fn create(args: &CreateArgs, client: &Client, data: &[u8]) -> Result<Creat
     let created = match create().await {
         Err(WriteError::Rejected(Rejection::NoNode)) if args.parents => {
             create_above(client, path).await?;
-            create().await
+            create().parents().await
         }
         created => created,
     };
     created.map_err(|error| match error {
         WriteError::Rejected(Rejection::NoNode) => {
-            let why = format!("{path}: its parent does not exist");
-            Failure::new(Exit::No, why).next("--parents creates it")
+            Failure::no_parent(path).next("--parents creates it")
         }
         WriteError::Rejected(Rejection::Unimplemented) if args.ttl.is_some() => {
             let why = format!("{path}: the servers do not allow nodes with a time to live");

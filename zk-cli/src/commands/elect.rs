@@ -116,6 +116,8 @@ async fn lead(
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     let ElectArgs { path, command, job, .. } = args;
+    let terms = Terms { path, command, job };
+    terms.check(&client.session())?;
     let data = args.data.clone().unwrap_or_else(host_and_process);
     let stood = tokio::select! {
         biased;
@@ -127,9 +129,7 @@ async fn lead(
         never = tell(path, election.follow()) => match never {},
     };
     match stood {
-        Stood::Elected(leadership) => {
-            Terms { path, command, job }.hold(client, &leadership, signals).await
-        }
+        Stood::Elected(leadership) => terms.hold(client, &leadership, signals).await,
         Stood::Interrupted(signal) => Ok(Exit::Signal(signal.as_raw())),
     }
 }

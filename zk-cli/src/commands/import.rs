@@ -79,8 +79,10 @@ async fn import(args: &ImportArgs, client: &Client, wanted: &[Wanted]) -> Result
                 Err(WriteError::Rejected(Rejection::NoNode)) => {
                     if *node.path == *top {
                         create_above(client, top).await?;
+                        create(client, node).parents().await
+                    } else {
+                        create(client, node).await
                     }
-                    create(client, node).await
                 }
                 created => created,
             };
@@ -96,6 +98,9 @@ async fn import(args: &ImportArgs, client: &Client, wanted: &[Wanted]) -> Result
                 Err(error @ WriteError::Rejected(Rejection::NodeExists)) => {
                     let next = "--overwrite replaces the data of what is there";
                     return Err(Failure::write(&node.path)(error).next(next));
+                }
+                Err(WriteError::Rejected(Rejection::NoNode)) => {
+                    return Err(Failure::no_parent(&node.path));
                 }
                 Err(error) => return Err(Failure::write(&node.path)(error)),
             }

@@ -2,7 +2,7 @@
 
 use std::{
     convert::Infallible,
-    future::pending,
+    future::{pending, ready},
     io::{self, IsTerminal as _},
 };
 
@@ -43,18 +43,18 @@ pub(crate) async fn run(args: LockArgs) -> Result<Exit, Failure> {
             return Err(Failure::acquire(&args.path)(AcquireError::TimedOut));
         }
     };
+    let terms = Terms { path: &args.path, command: &args.command, job: &args.job };
     let acquired = tokio::select! {
         biased;
+        // Before the lock is waited for.
+        Err(failure) = ready(terms.check(&client.session())) => Err(failure),
         // With the future goes the place in the queue.
         signal = signals.next() => Ok(Acquired::Interrupted(signal)),
         acquired = acquire(&args, layout, &client, deadline) => acquired,
         never = tell(&args, &client) => match never {},
     };
     let result = match acquired {
-        Ok(Acquired::Yes(guard)) => {
-            let terms = Terms { path: &args.path, command: &args.command, job: &args.job };
-            terms.hold(&client, &guard, &mut signals).await
-        }
+        Ok(Acquired::Yes(guard)) => terms.hold(&client, &guard, &mut signals).await,
         Ok(Acquired::Taken) => Err(Failure::new(Exit::Taken, format_args!("{}: taken", args.path))
             .next(format_args!(
                 "zk holders {} lists who has it; without --try it waits",

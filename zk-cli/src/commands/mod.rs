@@ -202,7 +202,10 @@ fn text(file: &Path) -> io::Result<String> {
 /// Creates what is missing above a node, the chroot included. Anybody may do everything with these levels, and they are
 /// persistent, whatever the node is to be: one with a time to live is no reason for its parents to vanish.
 async fn create_above(client: &Client, path: &str) -> Result<(), Failure> {
-    let above = parent(path).unwrap_or("/");
+    // What gets a number may have nothing else for its name.
+    let above = path.strip_suffix('/').filter(|above| !above.is_empty()).or_else(|| parent(path));
+    // Above the root of a chroot only the create of the root itself reaches.
+    let Some(above) = above else { return Ok(()) };
     // The root cannot be created; that of a chroot can.
     if client.exists(above).await.map_err(Failure::read(above))?.is_some() {
         return Ok(());

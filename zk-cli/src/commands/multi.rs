@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Parser as _;
 use serde::Serialize;
 use zk_client::{
-    CreateMode, MultiError, OpResult, Request, Stat, WriteError,
+    CreateMode, MultiError, OpResult, Rejection, Request, Stat, WriteError,
     path::{PathError, ZkPath},
 };
 
@@ -131,7 +131,11 @@ fn add<'a>(multi: Multi<'a>, line: &'a Line) -> Multi<'a> {
 fn refused(name: &str, lines: &[Line], error: MultiError) -> Failure {
     let at = lines.get(error.index);
     let (number, path) = at.map_or((0, name), |line| (line.number, path(&line.operation)));
-    let reason = Failure::rejected(path, error.rejection);
+    let creates = at.is_some_and(|line| matches!(line.operation, Operation::Create { .. }));
+    let reason = match error.rejection {
+        Rejection::NoNode if creates => Failure::no_parent(path),
+        rejection => Failure::rejected(path, rejection),
+    };
     reason.retold(|reason| format!("{name}:{number}: {reason}; nothing was done"))
 }
 

@@ -34,6 +34,18 @@ pub(crate) struct Terms<'a> {
 }
 
 impl Terms<'_> {
+    /// Whether the session lasts long enough for the margin: before anything waits for the lock.
+    pub(crate) fn check(self, session: &Session) -> Result<(), Failure> {
+        // Of what the leader confirms, a third is left at least as long as it answers.
+        let margin_max = session.timeout() / 4;
+        if self.job.margin <= margin_max {
+            return Ok(());
+        }
+        let max = humantime::format_duration(margin_max);
+        let why = format!("--margin: at most {max}, a quarter of the session timeout");
+        Err(Failure::new(Exit::Usage, why))
+    }
+
     /// Runs the command, under the lock and no longer than that.
     pub(crate) async fn hold(
         self,
@@ -43,13 +55,8 @@ impl Terms<'_> {
     ) -> Result<Exit, Failure> {
         let Self { path, command, job: JobArgs { revocable, grace, margin, .. } } = self;
         let session = client.session();
-        // Of what the leader confirms, a third is left at least as long as it answers.
-        let margin_max = session.timeout() / 4;
-        if *margin > margin_max {
-            let max = humantime::format_duration(margin_max);
-            let why = format!("--margin: at most {max}, a quarter of the session timeout");
-            return Err(Failure::new(Exit::Usage, why));
-        }
+        // Another server may have granted less since.
+        self.check(&session)?;
         let environment = [
             ("ZK_LOCK_TOKEN", guard.token().to_string()),
             ("ZK_LOCK_PATH", guard.path().to_owned()),

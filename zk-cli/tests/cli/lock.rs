@@ -187,11 +187,16 @@ async fn margin_ends_command_before_next_grant() {
 #[tokio::test]
 async fn margin_too_large_for_timeout_is_refused() {
     let world = World::new().await;
-    let args =
-        ["lock", "--session-timeout", "4s", "--margin", "1001ms", "/l", "--", "echo", "mine"];
-    let ended = world.run(args).await;
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
-    assert!(ended.stderr.contains("at most 1s"), "{ended:?}");
+    // Before it is waited for.
+    let mut held = world.lock(&[], "/l", "echo ready; read -r go");
+    held.line().await;
+    for command in ["lock", "elect"] {
+        let args =
+            [command, "--session-timeout", "4s", "--margin", "1001ms", "/l", "--", "echo", "mine"];
+        let ended = world.run(args).await;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.stderr.contains("at most 1s"), "{ended:?}");
+    }
 }
 
 #[tokio::test]

@@ -86,6 +86,7 @@ async fn options_of_zkcli_are_answered_with_ours() {
         (&["delete", "-v", "3", "/a"], "--version 3"),
         (&["get", "-s", "/a"], "-s: zk stat PATH"),
         (&["ls", "-s", "/"], "-s: -l"),
+        (&["create", "-s", &addr, "b", "x"], "do not end in one: /b"),
         (&["ls", "-w", "/"], "-w: zk watch PATH"),
         (&["get", "-w", "/a"], "-w: zk watch PATH"),
         (&["watch", "-m", "PERSISTENT", "/a"], "-m: without --recursive"),

@@ -87,10 +87,25 @@ async fn missing_chroot_is_created_with_the_parents() {
     }
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), world.run(["export", "/one"]).await.stdout).unwrap();
-    for (chroot, path) in [("/three", "/x"), ("/four", "/x/y")] {
+    for (chroot, path) in
+        [("/three", "/x"), ("/four", "/x/y"), ("/five", "/"), ("/six/levels", "/")]
+    {
         let ended = run(inside(chroot).args(["import", path]).arg(file.path())).await;
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        assert_eq!(world.run(["get", &format!("{chroot}{path}/q")]).await.ok(), "x");
+        let node = if path == "/" { format!("{chroot}/q") } else { format!("{chroot}{path}/q") };
+        assert_eq!(world.run(["get", &node]).await.ok(), "x");
+    }
+    // The root of the chroot itself, and numbers that are all of a name.
+    for (path, acl) in [("/seven", "world:anyone:cdrwa"), ("/eight/levels", "world:anyone:crw")] {
+        let args = ["create", "-p", "--acl", acl, "/", "data"];
+        assert_eq!(run(inside(path).args(args)).await.ok(), "/\n");
+        assert_eq!(world.run(["get", path]).await.ok(), "data");
+        assert_eq!(world.run(["acl", path]).await.ok(), format!("{acl}\n"));
+    }
+    for (chroot, path) in [("", "/q/"), ("/nine", "/"), ("/ten/levels", "/"), ("/levels", "/q/r/")]
+    {
+        let created = run(inside(chroot).args(["create", "-p", "--sequential", path])).await;
+        assert_eq!(created.ok(), format!("{path}0000000000\n"));
     }
 }
 

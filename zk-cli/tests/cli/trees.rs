@@ -248,6 +248,11 @@ async fn multi_file_is_all_or_nothing() {
     let refused = world.run(["multi", path]).await;
     let message = format!("{path}:2: /jobs: its version is not the one named; nothing was done");
     assert_eq!((refused.code, refused.complaint()), (Some(1), &*message));
+    // What is missing is the node above.
+    fs::write(file.path(), "create /none/a x\n").unwrap();
+    let refused = world.run(["multi", path]).await;
+    let message = format!("{path}:1: /none/a: its parent does not exist; nothing was done");
+    assert_eq!((refused.code, refused.complaint()), (Some(1), &*message));
     assert_eq!(world.run(["ls", "/jobs"]).await.ok(), "j-0000000000\n");
 }
 

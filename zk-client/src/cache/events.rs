@@ -33,7 +33,8 @@ pub enum CacheEvent {
     /// that is after every lost connection; with earlier ones after none, since watches of single nodes miss nothing.
     Loaded,
     /// More changes than are kept for a slow listener. A listener that mirrors the cache reads [all of
-    /// it](super::Cache::nodes) again; changes after this one are reported.
+    /// it](super::Cache::nodes) again; changes after this one are reported, and [`Loaded`](Self::Loaded) if that was among
+    /// those before.
     Lagged,
     /// The session is over. Nothing changes any more, and the stream ends after this, unless the cache is
     /// [moved](super::Cache::move_to) to another client.
@@ -169,8 +170,12 @@ impl Feed {
         queue.ended = matches!(event, CacheEvent::Ended(_));
         let lags = queue.events.len() >= queue.events_max;
         if lags {
+            let is_loaded = |event: &CacheEvent| matches!(event, CacheEvent::Loaded);
+            let loaded = queue.events.iter().chain([event]).any(is_loaded);
             queue.events.clear();
             queue.events.push_back(CacheEvent::Lagged);
+            // A listener that waits for it may hear of nothing else.
+            queue.events.extend(loaded.then_some(CacheEvent::Loaded));
         }
         if !lags || queue.ended {
             queue.events.push_back(event.clone());
@@ -198,6 +203,9 @@ impl Feed {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use zk_proto::Stat;
+
     use super::*;
 
     #[tokio::test]
@@ -216,5 +224,21 @@ mod tests {
 
         lock(&events.queue).ended = true;
         assert_eq!(next(&mut events).await, None);
+    }
+
+    /// Whichever event is one too many.
+    #[test]
+    fn overflow_does_not_swallow_that_everything_is_loaded() {
+        let node = CachedNode { path: "/n".into(), data: Bytes::new(), stat: Stat::default() };
+        let gone = || CacheEvent::Deleted(node.clone());
+        for (before, after) in [(4, 0), (3, 1), (0, 4)] {
+            let (feed, mut events) = CacheEvents::new(4, false, Arc::new(()));
+            let (before, after) = (std::iter::repeat_n(gone(), before), (0..after).map(|_| gone()));
+            for event in before.chain([CacheEvent::Loaded]).chain(after) {
+                assert!(feed.tell(&event, &mut Vec::new()));
+            }
+            let told: Vec<_> = std::iter::from_fn(|| events.try_next()).collect();
+            assert_eq!(told, [CacheEvent::Lagged, CacheEvent::Loaded]);
+        }
     }
 }

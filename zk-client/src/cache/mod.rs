@@ -100,8 +100,9 @@ pub use self::{
 ///
 /// Its reads wait for as long as the session lives, regardless of the client's [timeouts](crate::CallOptions).
 ///
-/// Clones share the copy. When the last clone and all its [`CacheEvents`] have been dropped, the cache and its watches
-/// are removed. Until then it keeps the session alive.
+/// Clones share the copy. When the last clone and all its [`CacheEvents`] have been dropped, the cache is removed, and its
+/// watch with it; servers before 3.6 keep theirs, one or two for each node, until they fire or the connection is lost. Until
+/// then it keeps the session alive.
 #[derive(Clone)]
 pub struct Cache(Arc<Inner>);
 
@@ -221,10 +222,10 @@ impl Cache {
         let mut has_follower = copy_state.has_follower();
         let before = clients.send_replace(client.patient());
         let is_followed = mem::replace(&mut *has_follower, true);
-        drop(has_follower);
-        // What the other client has read shows nothing any more.
+        // What the other client has read shows nothing any more. The next follower, which may be quick, begins behind this.
         copy_state.is_behind();
         copy_state.contents.goes_on();
+        drop(has_follower);
         if !is_followed {
             Follower::spawn(copy_state);
         }

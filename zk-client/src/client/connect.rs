@@ -59,7 +59,7 @@ impl Client {
         let ConnectOptions { seed, spawn, call: options, acl, watch_items_max, observer, .. } =
             options;
         if let LeaseBy::Margin(margin) = config.lease {
-            if margin >= config.session_timeout {
+            if config.lease.margin(config.session_timeout) != margin {
                 return Err(ConnectError::LeaseMargin { margin, timeout: config.session_timeout });
             }
         }

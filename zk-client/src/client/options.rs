@@ -134,7 +134,7 @@ impl ConnectOptions {
     /// whatever the leader has confirmed. It must cover a tick of the servers, plus delays of networks and schedulers: a
     /// leader that is cut off finds out up to a tick after the others have begun to look for another.
     ///
-    /// [Connecting](Self::connect) fails with a margin that leaves nothing of the session timeout. If servers grant a
+    /// [Connecting](Self::connect) fails with a margin of more than three quarters of the session timeout. If servers grant a
     /// timeout that short, half of it is used as the margin instead, with a warning.
     pub const fn lease_margin(self, margin: Duration) -> Self {
         self.lease(Lease::Margin(margin))

@@ -115,7 +115,8 @@ pub enum Interruption<E> {
     /// No session could be established.
     #[error("no session: {0}")]
     NoSession(ConnectError),
-    /// The session has ended. The service's own result, if any, is discarded.
+    /// The session has ended. The service's own result, if any, is discarded: also an error that it returned shortly before
+    /// the end was known, if servers turn out to have ended the session by themselves.
     #[error("{0}")]
     SessionEnded(SessionEnd),
     /// The service returned an error although its session had not ended.
@@ -296,9 +297,14 @@ impl<E> Supervise<E> {
                     progress.is_done.store(ended.is_ok(), Ordering::Relaxed);
                     close(&client).await;
                     keep(None);
-                    match ended {
-                        Ok(done) => return Ok(done),
-                        Err(interruption) => (interruption, lasted),
+                    match (ended, client.session().end()) {
+                        (Ok(done), _) => return Ok(done),
+                        // The service may hear of it before the client does: in an answer, or as a lost connection.
+                        (
+                            Err(Interruption::Failed(_)),
+                            Some(end @ (SessionEnd::Expired | SessionEnd::AuthFailed)),
+                        ) => (Interruption::SessionEnded(end), lasted),
+                        (Err(interruption), _) => (interruption, lasted),
                     }
                 }
                 Err(error) => (Interruption::NoSession(error), Duration::ZERO),

@@ -140,6 +140,7 @@ impl Driver {
         poll_fn(move |cx| {
             ready!(self.poll(cx));
             self.refuse_the_rest();
+            self.count_load();
             Poll::Ready(())
         })
     }

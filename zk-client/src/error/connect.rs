@@ -31,8 +31,8 @@ pub enum ConnectError {
     /// The servers refused.
     #[error("{0}")]
     SessionEnded(SessionEnd),
-    /// The [margin](crate::ConnectOptions::lease_margin) leaves nothing of the lease.
-    #[error("a lease margin of {margin:?} leaves nothing of a session timeout of {timeout:?}")]
+    /// The [margin](crate::ConnectOptions::lease_margin) leaves less than a quarter of the session timeout.
+    #[error("a lease margin of {margin:?} leaves too little of a session timeout of {timeout:?}")]
     LeaseMargin {
         /// The margin.
         margin: Duration,

@@ -106,6 +106,20 @@ mod tests {
         assert!(commands.send(3).is_err());
     }
 
+    /// The driver does not know yet that the last sender is gone.
+    #[test]
+    fn withdrawal_needs_no_sender() {
+        let (commands, mut receiver) = receiver::<u32>(1, 9);
+        commands.submit(1, 1).unwrap();
+        let [first, second] = [2, 3].map(|n| commands.submit_in_turn(n, 1).unwrap().unwrap());
+        let (first, _second) = (commands.permit_wait(first), commands.permit_wait(second));
+        drop(commands);
+        drop(first);
+        assert_eq!(receiver.poll(&Context::from_waker(Waker::noop())), Poll::Ready(true));
+        let sent: Vec<_> = std::iter::from_fn(|| receiver.next()).collect();
+        assert_eq!((sent, receiver.open().collect()), (vec![1], vec![3]));
+    }
+
     #[test]
     fn nothing_is_lost_between_threads() {
         const EACH: usize = 2_000;

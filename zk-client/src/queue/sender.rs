@@ -33,7 +33,8 @@ pub(crate) enum SendError<C> {
 /// happens.
 #[derive(Debug)]
 pub(crate) struct PermitWait<C: NeedsPermit> {
-    commands: WeakCommandSender<C>,
+    /// Not a sender, which the driver would wait for; and there when the last one is gone, but the driver does not know yet.
+    queue: Arc<Shared<C>>,
     number: Number,
 }
 
@@ -128,7 +129,7 @@ impl<C: NeedsPermit> CommandSender<C> {
 
     /// Ties the command that waits at this place to the caller that wants it.
     pub(crate) fn permit_wait(&self, number: Number) -> PermitWait<C> {
-        PermitWait { commands: self.downgrade(), number }
+        PermitWait { queue: self.0.0.clone(), number }
     }
 }
 
@@ -179,9 +180,7 @@ impl<C> WeakCommandSender<C> {
 
 impl<C: NeedsPermit> Drop for PermitWait<C> {
     fn drop(&mut self) {
-        // With the last sender gone, all have been sent.
-        let Some(commands) = self.commands.upgrade() else { return };
-        let mut state = commands.0.0.lock();
+        let mut state = self.queue.lock();
         let left = state.permits.leave(self.number);
         if left.is_some() {
             // There may be permits for those behind.

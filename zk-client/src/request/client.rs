@@ -23,7 +23,8 @@ use crate::{
 /// and await the result later.
 ///
 /// When the last clone and all [`OwnedNode`](crate::OwnedNode)s have been dropped, the session is closed in the
-/// background; [`close`](Client::close) waits for that.
+/// background; [`close`](Client::close) waits for that. So have to be the [`Pending`](crate::Pending)s of creates and
+/// transactions: they may have to be sent in another form.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

@@ -93,7 +93,11 @@ impl<'a> Op<'a> {
     fn asked(&self, chroot: &Chroot) -> Part {
         match self {
             Self::Create { path, mode, .. } => {
-                Part::Create(Node::new(&chroot.absolute(path), chroot.len(), mode.naming()))
+                let naming = mode.naming();
+                // What has been encoded is a path.
+                let absolute =
+                    chroot.resolve(path, naming).unwrap_or_else(|_| chroot.absolute(path));
+                Part::Create(Node::new(&absolute, chroot.len(), naming))
             }
             Self::Set { .. } => Part::Set,
             Self::Delete { .. } => Part::Delete,

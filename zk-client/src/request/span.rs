@@ -7,11 +7,14 @@ pub(super) use untraced::RequestSpan;
 
 #[cfg(feature = "trace-requests")]
 mod traced {
+    use std::sync::Arc;
+
     use tracing::{Span, field::Empty};
     use zk_proto::OpCode;
 
     use crate::{
         error::{CallError, Cause},
+        report::stats::Counters,
         request::handle::Handle,
     };
 
@@ -23,7 +26,8 @@ mod traced {
 
     struct Open {
         span: Span,
-        handle: Handle,
+        /// Not the handle, which would keep the session alive.
+        counters: Arc<Counters>,
         /// Whether the server was known at the beginning.
         has_server: bool,
     }
@@ -60,7 +64,8 @@ mod traced {
                 server.port = Empty,
                 zookeeper.path = path,
             );
-            let open = Open { span, handle: handle.clone(), has_server: server.is_some() };
+            let counters = handle.shared.counters.clone();
+            let open = Open { span, counters, has_server: server.is_some() };
             open.record_server(server.as_deref());
             Box::new(open)
         }
@@ -88,7 +93,7 @@ mod traced {
         #[cold]
         fn end<E: CallError>(&self, error: Option<&E>) {
             if !self.has_server {
-                self.record_server(self.handle.shared.counters.server().as_deref());
+                self.record_server(self.counters.server().as_deref());
             }
             let Some(error) = error else { return };
             self.span.record("otel.status_code", "ERROR");

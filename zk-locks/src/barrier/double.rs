@@ -11,6 +11,7 @@ use zk_client::{
 
 use crate::{
     builder::Builder,
+    contender::REVOKE,
     error::AcquireError,
     guard::{Guard, Held},
     layout::Layout,
@@ -119,11 +120,11 @@ impl DoubleBarrier {
             wait_queue.plant(&id, mode, description, |client| self.look(client)).await?;
         // What is heard from here on is of this connection or a later one.
         let epoch = wait_queue.client.session().epoch();
-        let own_watch = self.all_there(node.path(), node.stat().czxid, look).await?;
+        let (own_watch, revoked) = self.all_there(node.path(), node.stat().czxid, look).await?;
         let token = FencingToken::new(node.stat().czxid);
         let held = Held::new(wait_queue.client.clone(), node.path().to_owned(), token);
         Ok(Participation {
-            guard: Guard::of(held.heard(own_watch, false), node)?,
+            guard: Guard::of(held.heard(own_watch, revoked), node)?,
             wait_queue: wait_queue.clone(),
             epoch,
         })
@@ -144,16 +145,16 @@ impl DoubleBarrier {
     }
 
     /// Waits until all are there. The `ready` node must be newer than our own node: an older one may be left from
-    /// another round. Returns the watch on our own node, if there is one.
+    /// another round. Returns the watch on our own node, if there is one, and whether it said that the place is asked back.
     async fn all_there(
         &self,
         own: &str,
         since: Zxid,
         look: Look,
-    ) -> Result<Option<Watch>, AcquireError> {
+    ) -> Result<(Option<Watch>, bool), AcquireError> {
         let client = &self.wait_queue.client;
         let mut look = Some(look);
-        let mut own_watch = None;
+        let (mut own_watch, mut revoked) = (None, false);
         // The first answers may be stale: repeated over a new connection, or read before a create that had to be
         // repeated.
         let mut is_old = true;
@@ -165,7 +166,7 @@ impl DoubleBarrier {
                 names => names?.0,
             };
             if ready.is_some_and(|ready| ready.mzxid > since) {
-                return Ok(own_watch);
+                return Ok((own_watch, revoked));
             }
             if !names.iter().any(|there| there == name(own)) {
                 if std::mem::take(&mut is_old) {
@@ -178,14 +179,17 @@ impl DoubleBarrier {
             let others: Vec<_> = others.take(self.participants.saturating_sub(1)).collect();
             if others.len() + 1 >= self.participants {
                 if self.say_so(own, &others, ready.is_some()).await? {
-                    return Ok(own_watch);
+                    return Ok((own_watch, revoked));
                 }
                 continue;
             }
             let own_event = match &mut own_watch {
                 Some(watch) => watch,
                 none => match client.get(own).watch().await {
-                    Ok((_, watch)) => none.insert(watch),
+                    Ok(((data, _), watch)) => {
+                        revoked |= data == REVOKE;
+                        none.insert(watch)
+                    }
                     Err(ReadError::Rejected(Rejection::NoNode)) => {
                         return Err(AcquireError::NodeDeleted);
                     }
@@ -195,7 +199,9 @@ impl DoubleBarrier {
             tokio::select! {
                 biased;
                 event = &mut said => match event.map_err(AcquireError::SessionEnded)?.kind {
-                    EventType::NODE_CREATED | EventType::NODE_DATA_CHANGED => return Ok(own_watch),
+                    EventType::NODE_CREATED | EventType::NODE_DATA_CHANGED => {
+                        return Ok((own_watch, revoked));
+                    }
                     _ => {}
                 },
                 // If it was deleted, the next look shows why: a session that ends takes its nodes along.

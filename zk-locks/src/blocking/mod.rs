@@ -135,6 +135,9 @@ impl BlockingSession {
 
     /// Waits for any future of the client or of its recipes.
     ///
+    /// Tasks that it starts run as long as this session and its clones: keep one as long as a
+    /// [`PersistentNode`](crate::PersistentNode), which has a session of its own.
+    ///
     /// # Panics
     /// If it would have to wait on the session's own thread, on which nothing could come then.
     pub fn run<F: Future>(&self, future: F) -> F::Output {

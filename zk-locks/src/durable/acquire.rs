@@ -21,7 +21,7 @@ use crate::{
 impl DurableLock {
     /// Waits for the lock, behind all earlier contenders; not behind its own owner.
     ///
-    /// Dropping the future gives up at any point. If the process dies or the session ends while the grant is being
+    /// Dropping the future gives up at any point; an owner that has the lock keeps it. If the process dies or the session ends while the grant is being
     /// made, the grant may stay: its owner gets it with the next attempt, others when its lease is over.
     ///
     /// # Errors

@@ -38,7 +38,7 @@ const LEASE: Duration = Duration::from_secs(30);
 /// |---|---|
 /// | one holder | at most one grant at any point of the servers' order; tokens grow |
 /// | order | other owners get the lock in the order of asking |
-/// | dropping an acquire | gives up; a grant that was made meanwhile is released |
+/// | dropping an acquire | gives up; a grant that was made meanwhile is released, unless the owner had the lock before: then it still has |
 /// | dropping a [`DurableGuard`](crate::DurableGuard) | does *not* release the lock: only [`release`](crate::DurableGuard::release) does |
 /// | session ends while waiting | the place in the queue is gone |
 /// | session ends while held | the lock stays; the guard counts down its lease, and can [continue](crate::DurableGuard::carry_on) with another client |

@@ -50,10 +50,12 @@ pub(super) enum Outcome {
     Changed(Option<Box<Position>>),
 }
 
-/// An outcome under way to the caller. A grant that no caller receives is released, by a client that outlasts the others.
+/// An outcome under way to the caller. A grant that no caller receives is released, by a client that outlasts the others,
+/// unless it replaces one that its owner had before.
 struct Offer {
     outcome: Option<Result<Outcome, AcquireError>>,
     client: Client,
+    keeps: bool,
 }
 
 impl Offer {
@@ -65,6 +67,9 @@ impl Offer {
 impl Drop for Offer {
     fn drop(&mut self) {
         let Some(Ok(Outcome::Granted(guard))) = self.outcome.take() else { return };
+        if self.keeps {
+            return;
+        }
         let client = self.client.clone();
         // If this release fails, the lease frees the lock.
         self.client.spawn(async move { drop(guard.release_with(client).await) });
@@ -193,6 +198,7 @@ impl DurableLock {
             version: look.version,
             replaces,
             breaks,
+            keeps: self.is_ours(look),
         };
         self.queue.client.spawn(take.run(told));
         outcome.await.map_or(Err(GONE), Offer::accept)
@@ -215,6 +221,8 @@ struct Take {
     replaces: Vec<(String, i32)>,
     /// Whether the replaced grants are another owner's, and must not have been renewed meanwhile.
     breaks: bool,
+    /// Whether they are our own owner's, who keeps the lock in any case.
+    keeps: bool,
 }
 
 /// The known outcome of a transaction.
@@ -227,10 +235,10 @@ enum Made {
 
 impl Take {
     async fn run(self, told: oneshot::Sender<Offer>) {
-        let client = self.client.clone();
+        let (client, keeps) = (self.client.clone(), self.keeps);
         let outcome = Some(self.outcome().await);
         // The caller may have gone, or go before it looks.
-        drop(told.send(Offer { outcome, client }));
+        drop(told.send(Offer { outcome, client, keeps }));
     }
 
     async fn outcome(mut self) -> Result<Outcome, AcquireError> {

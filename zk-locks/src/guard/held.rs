@@ -80,10 +80,15 @@ impl Held {
     /// Adds what was learned of the node before the grant.
     pub(crate) fn heard(self, own_watch: Option<Watch>, revoked: bool) -> Self {
         self.node.watched_by(own_watch);
+        self.heard_of(revoked);
+        self
+    }
+
+    /// Adds whether a client has asked for the lock back, where that was learned elsewhere.
+    pub(crate) fn heard_of(&self, revoked: bool) {
         if revoked {
             self.node.revoke();
         }
-        self
     }
 
     /// The view of the next holder within the process. `Err` if the lock is known to be lost.
@@ -104,9 +109,7 @@ impl Held {
             again.lose(lost);
         }
         // A client that has asked for the lock back still waits for it.
-        if self.is_revoked() {
-            again.node.revoke();
-        }
+        again.heard_of(self.is_revoked());
         again
     }
 

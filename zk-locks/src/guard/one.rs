@@ -3,7 +3,7 @@
 use std::{fmt, future::Future, pin::pin, sync::OnceLock, time::Duration};
 
 use tokio_util::sync::CancellationToken;
-use zk_client::{MultiError, OpResult, OwnedNode, Pending, Request, Watch, WriteError};
+use zk_client::{MultiError, OpResult, OwnedNode, Pending, Rejection, Request, Watch, WriteError};
 
 use super::{Held, Keeping, Status, hold::Hold, owner::Owner};
 use crate::{
@@ -316,7 +316,11 @@ impl Guard {
         let deleted = node.delete();
         async move {
             if let Some(record_written) = record_written {
-                drop(record_written.await);
+                match record_written.await {
+                    // Without a node there is nothing to record.
+                    Ok(Ok(_) | Err(MultiError { rejection: Rejection::NoNode, .. })) | Err(_) => {}
+                    Ok(Err(error)) => tracing::warn!(%error, "release not recorded"),
+                }
             }
             let released = deleted.await;
             // Kept until here: dropping the last client closes the session.

@@ -20,7 +20,7 @@ pub enum ForeignNodes {
     Wait,
     /// Only names of known implementations count.
     Ignore,
-    /// Any stranger, with or without a number, is an error, before anything is created. Costs a round trip. One that comes
+    /// Any stranger, with or without a number, is an error, before the contender has a node there. Costs a round trip. One that comes
     /// later ends the waits of those who are in the queue, when they list it the next time; holders keep the lock.
     Refuse,
 }

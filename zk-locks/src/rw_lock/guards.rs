@@ -141,6 +141,8 @@ impl ReadGuard {
             (Ok(_), Status::Lost(lost)) => Err(ConvertError { guard: self, cause: lost.into() }),
             // Dropping `self` deletes the read node.
             (Ok(guard), Status::Held | Status::Suspect { .. }) => {
+                // A client that has asked for the lock back, by the read node, still waits for it.
+                guard.held().heard_of(self.guard.held().is_revoked());
                 Ok(WriteGuard { guard, wait_queue: self.wait_queue })
             }
             (Err(cause), _) => Err(ConvertError { guard: self, cause }),
@@ -162,7 +164,6 @@ impl ReadGuard {
         if listing.is_behind_writer() {
             return Err(AcquireError::WouldDeadlock);
         }
-        position.revoked |= self.guard.held().is_revoked();
         Ticket::new(self.wait_queue.clone(), position).until_granted().await
     }
 }

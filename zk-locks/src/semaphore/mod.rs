@@ -28,7 +28,8 @@ mod take;
 ///
 /// Nodes are those of Curator's `InterProcessSemaphoreV2`: `<path>/locks` is a queue whose first contender may add to
 /// `<path>/leases`, where there is a node for each taken permit. Curator's users share the semaphore on the same path.
-/// Any other node under `leases` counts as a taken permit.
+/// Any other node under `leases` counts as a taken permit, also one without a number, which [`holders`](Self::holders) does
+/// not list.
 ///
 /// Only the first waiter watches the permits: a release wakes no other.
 ///

@@ -143,6 +143,7 @@ impl WaitQueue {
     /// Checks that there is a name for nodes of this role, before anything is done for one.
     pub(crate) fn check_name(&self, role: Role) -> Result<(), AcquireError> {
         self.check_path()?;
+        self.settings.filter.check()?;
         let Settings { layout, .. } = self.settings;
         self.node_name(role, "").map(drop).ok_or(AcquireError::NoSuchName { layout })
     }

@@ -145,8 +145,8 @@ pub enum Lease {
     /// take a large part of that time, it sends up to fifteen.
     #[default]
     Confirmed,
-    /// As [`Confirmed`](Lease::Confirmed), with this margin; with half of the timeout if the granted one does not
-    /// exceed the margin.
+    /// As [`Confirmed`](Lease::Confirmed), with this margin; with half of the timeout if it is more than three quarters
+    /// of the granted one, with which confirmations would hardly outlast one another.
     Margin(Duration),
     /// Every answer counts, in full: sound with a standalone server, and on a connection to the leader.
     Connection,
@@ -159,7 +159,7 @@ impl Lease {
         let part = |of| timeout.checked_div(of).unwrap_or_default();
         match self {
             Self::Confirmed => MARGIN.max(part(5)).min(part(2)),
-            Self::Margin(margin) if margin < timeout => margin,
+            Self::Margin(margin) if margin <= part(4).saturating_mul(3) => margin,
             Self::Margin(_) => part(2),
             Self::Connection => Duration::ZERO,
         }
@@ -182,7 +182,8 @@ pub struct Credentials {
     /// xid, and have answered a repeated one with the result of the earlier request.
     pub next_xid: Xid,
     /// How long servers keep the session without hearing from it: the shortest timeout that one has granted it, since after
-    /// a restart or an election they go by the one that it began with.
+    /// a restart or an election they go by the one that it began with. Zero if that is not known: then the requested timeout
+    /// counts until one is granted.
     pub timeout: Duration,
 }
 

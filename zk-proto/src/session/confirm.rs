@@ -43,6 +43,8 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Asks the leader for a confirmation, if it is still due. By a `sync`, which leaves no trace in any log.
     pub(super) fn confirm(&mut self, now: Time) {
+        // A request of a user does as well.
+        self.liveness.also_asked(self.in_flight.newest_for_the_leader());
         if self.liveness.confirmation_due() <= now && !self.closing {
             if self.sends() {
                 self.liveness.asked(now);

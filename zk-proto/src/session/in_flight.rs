@@ -176,9 +176,15 @@ impl<R, W: Watcher> InFlight<R, W> {
         self.sent.front().map(|sent| sent.at)
     }
 
-    /// Whether a sent request is unanswered.
+    /// Whether a sent request is unanswered, other than confirmations.
     pub(crate) fn has_sent(&self) -> bool {
-        !self.sent.is_empty()
+        self.sent_but_confirmations().next().is_some()
+    }
+
+    /// When the newest request in flight was sent that the leader answers.
+    pub(crate) fn newest_for_the_leader(&self) -> Option<Time> {
+        let mut newest = self.sent.iter().rev();
+        newest.find(|sent| sent.slot.frame().op().passes_the_leader()).map(|sent| sent.at)
     }
 
     /// Assigns xids to waiting requests and appends them to the outbound bytes, as many as may be in flight together.

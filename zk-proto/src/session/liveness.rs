@@ -195,6 +195,11 @@ impl Liveness {
         self.again = None;
     }
 
+    /// Records when the leader was asked by another request.
+    pub(crate) fn also_asked(&mut self, at: Option<Time>) {
+        self.asked = self.asked.max(at);
+    }
+
     /// Records that a server throttled the request to the leader: a few such answers in a row must not cost the lease.
     pub(crate) fn not_asked(&mut self, now: Time) {
         self.again = Some(now.after(CONFIRM_AGAIN.min(self.ping_interval())));
@@ -207,9 +212,10 @@ impl Liveness {
         let lasts = self.kept.saturating_sub(self.lease.margin(self.kept));
         let third = lasts.checked_div(3).unwrap_or_default();
         let left = lasts.saturating_sub(self.late.saturating_mul(2)).max(third);
-        let part = left.checked_div(CONFIRMATIONS).unwrap_or_default().max(CONFIRM_INTERVAL_MIN);
+        let part = left.checked_div(CONFIRMATIONS).unwrap_or_default();
         let since = self.confirmed.max(self.asked).unwrap_or(Time::ZERO);
-        self.again.unwrap_or_else(|| since.after(self.ping_interval().min(part)))
+        let interval = self.ping_interval().min(part).max(CONFIRM_INTERVAL_MIN);
+        self.again.unwrap_or_else(|| since.after(interval))
     }
 
     /// Records that a server does not know the session: earlier proof counts no longer.
@@ -380,7 +386,8 @@ mod tests {
             (Lease::Confirmed, 4_500, 2_000),
             (Lease::Confirmed, 4_000, 2_000),
             (Lease::Confirmed, 3_000, 1_500),
-            (Lease::Margin(Duration::from_secs(4)), 4_500, 4_000),
+            (Lease::Margin(Duration::from_secs(3)), 4_500, 3_000),
+            (Lease::Margin(Duration::from_millis(3_376)), 4_500, 2_250),
             (Lease::Margin(Duration::from_secs(5)), 4_500, 2_250),
             (Lease::Connection, 10_000, 0),
         ] {

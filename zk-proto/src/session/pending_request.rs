@@ -75,6 +75,11 @@ impl<R, W> PendingRequest<R, W> {
         Self::Own { frame, purpose, place: Place(0) }
     }
 
+    /// Whether it is the session's own, for a confirmation by the leader.
+    pub(crate) const fn is_confirmation(&self) -> bool {
+        matches!(self, Self::Own { purpose: Purpose::Confirm, .. })
+    }
+
     pub(crate) const fn place(&self) -> Place {
         match self {
             Self::User { place, .. } | Self::Own { place, .. } | Self::Close { place, .. } => {

@@ -16,11 +16,17 @@ use super::{
 use crate::time::Time;
 
 impl<R, W> InFlight<R, W> {
+    /// Sent requests but for the session's own for confirmations: of these there is always one where answers take longer than
+    /// the interval, and none of them costs a connection.
+    pub(crate) fn sent_but_confirmations(&self) -> impl Iterator<Item = &Sent<R, W>> {
+        self.sent.iter().filter(|sent| !sent.slot.is_confirmation())
+    }
+
     /// Whether a request has to wait for others even if it could be sent.
     #[inline(always)]
     pub(crate) fn is_paced(&self) -> bool {
         let is_suspect = |sent: &Sent<R, W>| sent.slot.suspicion().is_any();
-        !self.waiting.is_empty() || self.sent.front().is_some_and(is_suspect)
+        !self.waiting.is_empty() || self.sent_but_confirmations().next().is_some_and(is_suspect)
     }
 
     /// Whether any request waits to be sent.
@@ -35,9 +41,12 @@ impl<R, W> InFlight<R, W> {
 
     /// Whether the next request may be sent, beside those in flight.
     pub(crate) fn may_go(&self, slot: &PendingRequest<R, W>, probation: Probation) -> bool {
-        let oldest = self.sent.front().map_or(Suspicion::NONE, |sent| sent.slot.suspicion());
+        let oldest = self.sent_but_confirmations().next();
+        let oldest = oldest.map_or(Suspicion::NONE, |sent| sent.slot.suspicion());
         let window = oldest.window().min(slot.suspicion().window());
-        self.sent.len() < window && (probation.allows() || !slot.suspicion().goes_alone())
+        let has_room =
+            self.sent.len() < window || self.sent_but_confirmations().take(window).count() < window;
+        has_room && (probation.allows() || !slot.suspicion().goes_alone())
     }
 
     /// When the oldest user's request was sent that begins within the first `written` bytes.
@@ -48,8 +57,9 @@ impl<R, W> InFlight<R, W> {
 
     /// The only request in flight, if it was to be alone.
     pub(crate) fn only_suspect(&mut self) -> Option<&mut Sent<R, W>> {
-        let is_alone = self.sent.len() == 1;
-        self.sent.front_mut().filter(|sent| is_alone && sent.slot.suspicion().goes_alone())
+        let is_alone = self.sent_but_confirmations().nth(1).is_none();
+        let only = self.sent.iter_mut().find(|sent| !sent.slot.is_confirmation());
+        only.filter(|sent| is_alone && sent.slot.suspicion().goes_alone())
     }
 
     /// Changes the evidence against waiting requests.

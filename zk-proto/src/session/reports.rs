@@ -22,7 +22,7 @@ pub(crate) struct Reports {
     /// When an answer came, and when the newest message was sent that had been answered by then: oldest first.
     answers: [(Time, Time); ANSWERS_MAX],
     len: usize,
-    /// How far apart they are at least: what is answered in between stands for the one before.
+    /// How far apart they are at least: the last that is answered in between stands for the others.
     gap: Duration,
     /// When the next one is kept.
     next: Time,
@@ -53,6 +53,9 @@ impl Reports {
     /// Records that something sent at `sent` was answered; of all that has been, the newest was sent at `newest`.
     pub(crate) fn answered(&mut self, now: Time, sent: Time, newest: Time) {
         if now < self.next {
+            // The last of a moment: one that was sent long before may bring a newer one along.
+            let last = self.len.checked_sub(1).and_then(|last| self.answers.get_mut(last));
+            last.into_iter().for_each(|last| *last = (now, newest));
             return;
         }
         if self.len == ANSWERS_MAX {
@@ -147,6 +150,19 @@ mod tests {
             let behind = Duration::from_millis(1_000 + 600 + 2 * 333);
             assert!(told.after(behind) >= sent, "{told} by {sent}");
         }
+    }
+
+    /// Answers come in order: one that was late is followed at once by the next.
+    #[test]
+    fn newest_answer_of_a_bunch_counts() {
+        let mut reports = Reports::new(Duration::from_secs(1));
+        reports.begin(Some(at(0)), Duration::from_secs(1));
+        for (sent, came) in [(1_600, 3_456), (3_200, 3_546), (4_800, 6_741), (6_262, 6_741)] {
+            reports.answered(at(came), at(sent), at(sent));
+        }
+        assert_eq!(reports.told_by(at(4_545)), Some(at(0)));
+        assert_eq!(reports.told_by(at(7_723)), Some(at(3_200)));
+        assert_eq!(reports.told_by(at(7_741)), Some(at(6_262)));
     }
 
     /// However much is answered, and however late: never more than was answered in time, and hardly less.

@@ -67,9 +67,9 @@ impl<R, W: Watcher> Session<R, W> {
         let next_xid = resume.as_ref().map_or(Xid::FIRST, |resume| resume.next_xid);
         let identity = Identity::new(resume);
         // What is wished for holds once it is granted; until then others end the session by what was granted before.
-        let timeout = match identity.is_established() {
-            true => identity.kept(),
-            false => config.session_timeout,
+        let timeout = match identity.kept() {
+            kept if identity.is_established() && !kept.is_zero() => kept,
+            _ => config.session_timeout,
         };
         let mut session = Self {
             phase: Phase::Waiting,
@@ -97,7 +97,7 @@ impl<R, W: Watcher> Session<R, W> {
         };
         if session.identity.is_established() {
             // It was left now at the latest.
-            session.timers.set(Timer::Expiry, Liveness::expires(now, session.identity.kept()));
+            session.timers.set(Timer::Expiry, Liveness::expires(now, timeout));
         }
         session.dial(now);
         session.check();

@@ -23,7 +23,7 @@ use crate::{
         AsRecord, Frame, FrameKind, Nodes, OwnedAnyRequest, OwnedConnectRequest,
         multi::{multi_exchange, multi_read_exchange},
         nodes::{Memory, choice, one_each},
-        number::refusal,
+        number::{ends_connection, lasting_refusal},
         request, response, response_to,
         text::password,
     },
@@ -93,22 +93,6 @@ fn turn(op: OpCode, body: BoxedStrategy<Bytes>) -> BoxedStrategy<Turn> {
         .boxed()
 }
 
-/// An error behind which the connection goes on.
-fn lasting_refusal() -> impl Strategy<Value = ErrorCode> {
-    refusal().prop_map(|err| if ends_connection(err) { ErrorCode::NO_NODE } else { err })
-}
-
-/// Whether servers close the connection behind this error, or clients leave it.
-const fn ends_connection(err: ErrorCode) -> bool {
-    err.ends_session()
-        || matches!(
-            err,
-            ErrorCode::SESSION_MOVED
-                | ErrorCode::AUTH_FAILED
-                | ErrorCode::SESSION_CLOSED_REQUIRE_AUTH
-        )
-}
-
 /// The server's frames of these turns. Transaction numbers never fall.
 fn replies(turns: impl IntoIterator<Item = (Xid, OpCode, Turn)>) -> Vec<Frame> {
     let mut zxid = 0_i64;
@@ -149,13 +133,16 @@ fn handshake() -> impl Strategy<Value = (Frame, Frame)> {
     let response = (4000..40_000_i32, 1..i64::MAX, password(), any::<bool>());
     (any::<OwnedConnectRequest>(), response).prop_map(|(request, response)| {
         let (time_out, session_id, passwd, read_only) = response;
+        // The session that is resumed, or a new one.
+        let session_id = if request.session_id.0 == 0 { session_id } else { request.session_id.0 };
         let response = ConnectResponse {
             protocol_version: 0,
             time_out,
             session_id: SessionId(session_id),
             passwd: Secret(passwd),
-            // Both sides know the flag, or one does not send it.
-            read_only: TrailingFlag(request.read_only.0.map(|_| read_only)),
+            // Both sides know the flag, or one does not send it;
+            // and a member without a quorum serves only those who ask for it.
+            read_only: TrailingFlag(request.read_only.0.map(|asked| asked && read_only)),
         };
         (
             Frame::new(FrameKind::ConnectRequest, |out| request.as_record().encode(out)),

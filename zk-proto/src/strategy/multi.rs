@@ -20,7 +20,7 @@ use crate::{
     strategy::{
         AsRecord, OwnedCheckVersionRequest, OwnedCreateRequest, OwnedCreateTtlRequest,
         OwnedDeleteRequest, OwnedGetChildrenRequest, OwnedGetDataRequest, OwnedSetDataRequest,
-        number::refusal,
+        number::{lasting_refusal, refusal},
         record::{arbitrary, is_record},
     },
 };
@@ -92,12 +92,14 @@ fn request(ops: impl Strategy<Value = OwnedMultiOp>) -> impl Strategy<Value = Mu
 /// of them.
 pub fn multi_response(request: &MultiRequest) -> BoxedStrategy<MultiResponse> {
     let results: Vec<_> = request.iter().map(|(_, op)| result_of(&op)).collect();
-    (results, failure()).prop_map(|(results, failure)| together(results, failure)).boxed()
+    (results, failure(refusal())).prop_map(|(results, failure)| together(results, failure)).boxed()
 }
 
 /// The operation that fails in a multi, if one does, and its error.
-fn failure() -> impl Strategy<Value = Option<(Index, ErrorCode)>> {
-    option::weighted(0.25, (any::<Index>(), refusal()))
+fn failure(
+    error: impl Strategy<Value = ErrorCode>,
+) -> impl Strategy<Value = Option<(Index, ErrorCode)>> {
+    option::weighted(0.25, (any::<Index>(), error))
 }
 
 /// The results, or errors of all of them.
@@ -117,12 +119,14 @@ fn together(results: Vec<MultiResult>, failure: Option<(Index, ErrorCode)>) -> M
     }
 }
 
-/// A multi with a legal answer.
+/// A multi with a legal answer, behind which the connection goes on.
 pub(super) fn multi_exchange() -> impl Strategy<Value = (MultiRequest, MultiResponse)> {
-    (vec(with_result(multi_write()), 0..=OPS_MAX), failure()).prop_map(|(pairs, failure)| {
-        let (ops, results): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
-        (ops.iter().map(OwnedMultiOp::as_op).collect(), together(results, failure))
-    })
+    (vec(with_result(multi_write()), 0..=OPS_MAX), failure(lasting_refusal())).prop_map(
+        |(pairs, failure)| {
+            let (ops, results): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+            (ops.iter().map(OwnedMultiOp::as_op).collect(), together(results, failure))
+        },
+    )
 }
 
 /// Several reads with a legal answer.

@@ -57,6 +57,22 @@ pub fn refusal() -> impl Strategy<Value = ErrorCode> {
     })
 }
 
+/// An error behind which the connection goes on.
+pub(super) fn lasting_refusal() -> impl Strategy<Value = ErrorCode> {
+    refusal().prop_map(|err| if ends_connection(err) { ErrorCode::NO_NODE } else { err })
+}
+
+/// Whether servers close the connection behind this error, or clients leave it.
+pub(super) const fn ends_connection(err: ErrorCode) -> bool {
+    err.ends_session()
+        || matches!(
+            err,
+            ErrorCode::SESSION_MOVED
+                | ErrorCode::AUTH_FAILED
+                | ErrorCode::SESSION_CLOSED_REQUIRE_AUTH
+        )
+}
+
 /// Named numbers, seven times as often as others.
 macro_rules! numbered {
     ($($type:ident),*) => {

@@ -68,7 +68,7 @@ impl Locator {
         };
         Self {
             homes,
-            release: env::var("ZK_TESTKIT_RELEASE").ok(),
+            release: env::var("ZK_TESTKIT_RELEASE").ok().filter(|release| !release.is_empty()),
             cache: cache.unwrap_or_else(|| env::temp_dir().join("zk-testkit")),
             install,
             java_home: dir("JAVA_HOME").map(PathBuf::from),

@@ -53,11 +53,14 @@ pub(super) struct Core {
     running: watch::Sender<Running>,
 }
 
+/// The tasks that talk to them.
+type Clients = BTreeMap<Conn, mpsc::UnboundedSender<Said>>;
+
 #[derive(Debug)]
 struct State {
     ensemble: Ensemble,
     epoch: Instant,
-    clients: BTreeMap<Conn, mpsc::UnboundedSender<Said>>,
+    clients: Clients,
 }
 
 impl Listening {
@@ -176,11 +179,29 @@ impl Core {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Ensemble, Time) -> T) -> T {
+        self.with_clients(|ensemble, _, now| act(ensemble, now))
+    }
+
+    /// A new connection, whose client hears at once of whatever becomes of it.
+    fn accept(
+        &self,
+        member: Member,
+        peer: SocketAddr,
+        subject: Option<&str>,
+        sender: mpsc::UnboundedSender<Said>,
+    ) -> Option<Conn> {
+        self.with_clients(|ensemble, clients, now| {
+            let conn = ensemble.accept_as(now, member, peer, subject)?;
+            clients.insert(conn, sender);
+            Some(conn)
+        })
+    }
+
+    fn with_clients<T>(&self, act: impl FnOnce(&mut Ensemble, &mut Clients, Time) -> T) -> T {
         let mut state = self.state();
-        let elapsed = state.epoch.elapsed();
-        let now = Time::new(elapsed);
-        let outcome = act(&mut state.ensemble, now);
         let State { ensemble, clients, epoch } = &mut *state;
+        let elapsed = epoch.elapsed();
+        let outcome = act(ensemble, clients, Time::new(elapsed));
         let latency = ensemble.config().latency;
         let due = (!latency.is_zero()).then(|| *epoch + elapsed + latency);
         while let Some(output) = ensemble.poll() {
@@ -288,9 +309,7 @@ async fn serve(
 ) {
     core.unpaused().await;
     let (sender, channel) = mpsc::unbounded_channel();
-    let conn = core.with(|ensemble, now| ensemble.accept_as(now, member, peer, subject));
-    let Some(conn) = conn else { return };
-    core.state().clients.insert(conn, sender);
+    let Some(conn) = core.accept(member, peer, subject, sender) else { return };
     carry(core, stream, conn, Says { channel, held: None }).await;
 }
 

@@ -159,7 +159,9 @@ impl Lane {
 /// What is subtracted from a session timeout, as documented.
 fn margin(lease: Lease, timeout: u64) -> u64 {
     match lease {
-        Lease::Margin(margin) if (margin.as_millis() as u64) < timeout => margin.as_millis() as u64,
+        Lease::Margin(margin) if margin.as_millis() as u64 <= timeout * 3 / 4 => {
+            margin.as_millis() as u64
+        }
         Lease::Margin(_) => timeout / 2,
         Lease::Connection => 0,
         _ => (timeout / 5).max(2_000).min(timeout / 2),

@@ -66,7 +66,7 @@ pub(super) const CONNECTION_FAILURES: Metric = Metric::counter(
     "zookeeper_client_connection_failures_total",
     &["client", "reason"],
     "Attempts to connect that have failed: unresolved, refused, reset, closed, timed_out, not_served, protocol, moved, \
-     unrestored, tls, sasl, other.",
+     unrestored, rebalanced, tls, sasl, other.",
 );
 
 pub(super) const REQUESTS: Metric = Metric::counter(
