@@ -19,7 +19,7 @@ use zk_client::{
 };
 use zk_testkit::{real::Release, server::Config};
 use zk_tests::{
-    network::{Connector, Disposition, Network, pass},
+    network::{Connector, Disposition, Network, Way, pass},
     patience::within,
     paused,
     polls::{dropped_after, dropped_when_woken},
@@ -354,6 +354,30 @@ fn reply_that_is_too_long_costs_a_cache_little() {
         assert!(cache.get("/c/a").is_some());
         zk.set("/c/long", b"short").await.unwrap();
         pass(Duration::from_secs(1)).await;
+        assert_eq!(cache.state(), CacheState::Following);
+        assert!(cache.get("/c/long").is_some());
+    });
+}
+
+/// Also while the cache reads something else.
+#[test]
+fn node_that_has_become_shorter_is_read_at_once() {
+    play(Config::default(), async |network| {
+        let zk = network.options(ME, "", 7).reply_len_max(2000).connect().await.unwrap();
+        let other = network.options("other", "", 8).connect().await.unwrap();
+        other.create("/c/a", b"").parents().await.unwrap();
+        other.create("/c/long", &[0; 5000]).await.unwrap();
+        let cache = Cache::subtree(&zk, "/c").start().unwrap();
+        pass(Duration::from_secs(60)).await;
+        assert!(matches!(cache.state(), CacheState::Refused(_)), "{cache:?}");
+        // Its reads take a second to arrive.
+        network.slow(ME, Way::ToServer, 30);
+        other.set("/c/a", b"new").await.unwrap();
+        pass(MOMENT).await;
+        other.set("/c/long", b"short").await.unwrap();
+        pass(MOMENT).await;
+        network.heal();
+        pass(Duration::from_secs(3)).await;
         assert_eq!(cache.state(), CacheState::Following);
         assert!(cache.get("/c/long").is_some());
     });

@@ -55,6 +55,24 @@ async fn threads_exclude_and_leave_nothing_behind(setup: Setup) {
     emptied(&setup.outsider, &path).await;
 }
 
+/// More often than a runtime lets a task ask in one go, and with futures that leave waking to it.
+#[tokio::test]
+async fn asynchronous_code_may_block_on_any_number_of_calls() {
+    let server = TestServer::start().await.unwrap();
+    let servers = server.connect_string();
+    let done = in_thread(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async move {
+            let session = connect(&servers);
+            for _ in 0..100 {
+                session.lock("/often").acquire().unwrap().release().unwrap();
+            }
+            session.run(tokio::task::yield_now());
+        });
+    });
+    within(done).await.unwrap();
+}
+
 /// As those do that yield to others.
 #[test_with(on_each_release)]
 async fn future_may_wake_its_own_thread(setup: Setup) {

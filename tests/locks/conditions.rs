@@ -3,16 +3,29 @@
 //! A waiter that is woken takes the lock without listing the queue once more, if it can be sure. Each test is
 //! about one thing that keeps it from being sure.
 
-use std::{collections::BTreeSet, pin::pin, time::Duration};
+use std::{
+    collections::BTreeSet,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
 
 use bytes::BufMut as _;
 use zk_client::CreateMode;
 use zk_locks::{Acl, AclList, AcquireError, Client, Lock, Lost, Perms, SessionEnd};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
-use zk_tests::test_with;
+use zk_tests::{
+    network::{Disposition, Network, pass},
+    test_with,
+};
 
-use crate::locks::support::{Setup, Waiter, emptied, joined, on_each_release, ops, within};
+use crate::locks::support::{
+    Setup, Waiter, client_on, emptied, in_virtual_time, joined, on_each_release, ops, within,
+};
 
 /// A contender made by hand; its node's path.
 async fn contend(zk: &Client, path: &str, name: &str) -> String {
@@ -153,6 +166,35 @@ async fn waiter_with_unreadable_node_must_list(setup: Setup) {
         assert_eq!(since_asleep(&waiter, 4)[0], OpCode::GET_CHILDREN2);
     }
     emptied(&setup.outsider, &path).await;
+}
+
+/// It asks for its own node once in a while at most, however long it waits.
+#[test_with(in_virtual_time)]
+async fn waiter_with_unreadable_node_rests(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    other.create("/rests", b"").await.unwrap();
+    let mut ahead = Vec::new();
+    for _ in 0..4 {
+        ahead.push(contend(&other, "/rests", "lock-").await);
+    }
+    let reads = Arc::new(AtomicUsize::new(0));
+    network.direct({
+        let reads = reads.clone();
+        move |name, op| {
+            reads.fetch_add(usize::from(name == "ours" && op == OpCode::GET_DATA), SeqCst);
+            Disposition::Answered
+        }
+    });
+    let unreadable = Acl { perms: Perms::WRITE, ..Acl::open_unsafe() };
+    let lock = Lock::builder(&zk, "/rests").acl(&AclList::from_iter([unreadable])).build();
+    let waiting = tokio::spawn(async move { lock.acquire().await });
+    pass(Duration::from_secs(30)).await;
+    let count = reads.load(SeqCst);
+    assert!(count <= 3, "{count} reads");
+    for node in ahead {
+        other.delete(&node).await.unwrap();
+    }
+    within(within(waiting).await.unwrap().unwrap().release()).await.unwrap();
 }
 
 /// One transaction of an outsider takes both nodes; the events come one after the other all the same.

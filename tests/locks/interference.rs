@@ -183,6 +183,19 @@ async fn later_node_of_a_foreign_name_is_left_alone(setup: Setup) {
     }
 }
 
+/// Who may delete what is under the path need not be allowed to write it.
+#[test_with(on_each_release)]
+async fn eviction_needs_no_permission_to_write(setup: Setup) {
+    let path = setup.existing("unwritable").await;
+    let readable = AclList::from_iter([Id::anyone().may(Perms::READ)]);
+    let lock = |zk: &Client| Lock::builder(zk, &path).layout(Layout::Bare).acl(&readable).build();
+    let zk = setup.client().await;
+    let guard = within(lock(&zk).acquire()).await.unwrap();
+    let seen = contender(&lock(&setup.outsider), 0).await;
+    assert!(lock(&setup.outsider).queue().evict(&seen).await.unwrap());
+    assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
+}
+
 /// The path is made anew while the eviction is under way, and the next contender's node has the name and the version of
 /// the one that was to go.
 #[test_with(on_each_release)]

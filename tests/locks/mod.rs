@@ -28,6 +28,7 @@
 //! | `holders` | following who holds a lock |
 //! | `interference` | asking for locks back, taking them away, foreign nodes, and exhausted paths |
 //! | `leases` | what counts on a member that has lost its leader, and in a process that was stopped |
+//! | `lists` | access control lists of all that recipes create |
 //! | `long_queues` | listings that are longer than others, and than is taken |
 //! | `multi_locks` | several locks as one |
 //! | `observed` | what is reported of locks, and to whom |
@@ -38,6 +39,7 @@
 //! | `owners` | whose a durable lock is, and attempts of its owner that are given up |
 //! | `paths` | paths that are missing, or go while they are about to be used |
 //! | `queue` | who comes when |
+//! | `rechecks` | waiters that no event reaches |
 //! | `refusals` | servers that are too busy |
 //! | `renewals` | paths that are made anew, and attempts that do not wait for that |
 //! | `required` | paths that must be there, and that no recipe brings back |
@@ -76,6 +78,7 @@ mod hearing;
 mod holders;
 mod interference;
 mod leases;
+mod lists;
 mod long_queues;
 mod multi_locks;
 mod observed;
@@ -86,6 +89,7 @@ mod overruns;
 mod owners;
 mod paths;
 mod queue;
+mod rechecks;
 mod refusals;
 mod renewals;
 mod required;

@@ -1,6 +1,12 @@
 //! Nodes that servers refuse to delete.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
 
 use zk_client::{AclList, Id, Perms};
 use zk_locks::{
@@ -8,10 +14,17 @@ use zk_locks::{
     LeaderLatch, Lock, Lost, MultiLock, Rejection, ReleaseError, RwLock, Semaphore, SessionEnd,
     SimpleLock,
 };
-use zk_proto::OpCode;
-use zk_tests::test_with;
+use zk_proto::{ErrorCode, OpCode};
+use zk_testkit::proxy::Match;
+use zk_tests::{
+    busy::refuse_with,
+    network::{Disposition, Network, pass},
+    test_with,
+};
 
-use crate::locks::support::{Setup, closed, emptied, joined, on_each_release, within};
+use crate::locks::support::{
+    Setup, client_on, closed, emptied, in_virtual_time, joined, on_each_release, within,
+};
 
 /// A path below which only an authenticated client may delete.
 async fn guarded(setup: &Setup) -> String {
@@ -67,6 +80,45 @@ async fn refused_delete_is_retried_once_permitted(setup: Setup) {
     emptied(&setup.outsider, &path).await;
     within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
     closed(&zk).await;
+}
+
+/// However long it was refused: once a minute, no less and no more.
+#[test_with(in_virtual_time)]
+async fn refused_delete_is_repeated_every_minute(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let others = Perms::CREATE | Perms::READ | Perms::WRITE | Perms::ADMIN;
+    let others = AclList::from_iter([Id::anyone().may(others)]);
+    other.create("/guarded", b"").acl(&others).await.unwrap();
+    let guard = within(Lock::new(&zk, "/guarded").acquire()).await.unwrap();
+    within(guard.release()).await.unwrap_err();
+    let deletes = Arc::new(AtomicUsize::new(0));
+    network.direct({
+        let deletes = deletes.clone();
+        move |_, op| {
+            deletes.fetch_add(usize::from(op == OpCode::DELETE), SeqCst);
+            Disposition::Answered
+        }
+    });
+    pass(Duration::from_secs(3600)).await;
+    deletes.store(0, SeqCst);
+    pass(Duration::from_secs(600)).await;
+    let count = deletes.load(SeqCst);
+    assert!((9..=11).contains(&count), "{count} in ten minutes");
+    other.set_acl("/guarded", &AclList::from_iter([Id::anyone().may(Perms::ALL)])).await.unwrap();
+    pass(Duration::from_secs(61)).await;
+    assert_eq!(zk.session().orphans(), 0);
+}
+
+/// By a member without a quorum, which refuses nothing for good.
+#[test_with(on_each_release)]
+async fn delete_that_a_reader_refused_is_repeated(setup: Setup) {
+    let (path, (proxy, zk)) = (setup.existing("reader").await, setup.proxied().await);
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    let refused = proxy.on(Match::reply(OpCode::DELETE).once());
+    let refused = refused.rewrite(|reply| refuse_with(reply, ErrorCode::NOT_READ_ONLY));
+    within(guard.release()).await.unwrap();
+    within(refused.fired()).await;
+    assert_eq!(zk.session().orphans(), 0);
 }
 
 #[test_with(on_each_release)]

@@ -71,6 +71,7 @@ scripts! {
     unsent_request_can_be_withdrawn
     unlucky_request_is_not_blamed
     poisonous_request_is_identified
+    poisonous_request_is_identified_beside_a_confirmation
     skipped_request_is_not_awaited_for_ever
     stale_server_closes_silently
     server_reports_session_expiry

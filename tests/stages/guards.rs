@@ -183,7 +183,8 @@ pub(crate) async fn simple_lock(play: &Play) {
 }
 
 pub(crate) async fn durable_lock(play: &Play) {
-    let lock = DurableLock::new(&play.subject, PATH, "owner").lease(Duration::from_secs(20));
+    let lock = play.build(DurableLock::builder(&play.subject, PATH));
+    let lock = lock.owned_by("owner").lease(Duration::from_secs(20));
     let Some(Ok(mut held)) = awaits!(play, lock.acquire()) else { return };
     for moment in Moment::ALL {
         play.reach(moment).await;

@@ -200,12 +200,10 @@ impl Failure {
 
     /// A node that cannot be created, as the one above it does not exist.
     pub(crate) fn no_parent(path: &str) -> Self {
-        let failure = Self::new(Exit::No, format_args!("{path}: its parent does not exist"));
-        // Of one whose name is its number.
-        let path = path.strip_suffix('/').filter(|above| !above.is_empty()).unwrap_or(path);
-        match parent(path) {
-            Some(above) => failure.next(format_args!("zk create -p {above} creates it")),
-            None => failure,
+        match above(path) {
+            Some(above) => Self::new(Exit::No, format_args!("{path}: its parent does not exist"))
+                .next(format_args!("zk create -p {above} creates it")),
+            None => Self::rejected(path, Rejection::NoNode),
         }
     }
 
@@ -309,6 +307,11 @@ impl From<ConnectError> for Failure {
         };
         Self::new(exit, error)
     }
+}
+
+/// What has to be there for a node to be created; nothing for the root. A node may have no name but its number.
+pub(crate) fn above(path: &str) -> Option<&str> {
+    path.strip_suffix('/').filter(|above| !above.is_empty()).or_else(|| parent(path))
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ impl<R> Builder<R> {
     /// The access control list of the lock's nodes, and of missing levels of its path. All contenders need to read each
     /// other's nodes, and to create and delete under the path; and to write them for a [`SimpleLock`](crate::SimpleLock), a
     /// [`DurableLock`](crate::DurableLock), a [`DoubleBarrier`](crate::DoubleBarrier), a
-    /// [delay](crate::Lock::lock_delay), a [number of permits](crate::Semaphore::counted_at), and requests to [give a lock
+    /// [delay](crate::Builder::lock_delay), a [number of permits](crate::Semaphore::counted_at), and requests to [give a lock
     /// back](crate::Queue::revoke). Default: the [list](zk_client::ConnectOptions::default_acl) of the client.
     pub fn acl(mut self, acl: &AclList) -> Self {
         self.settings.acl = acl.clone();

@@ -81,7 +81,7 @@ const LOSSES: Metric = Metric::counter(
 const OVERRUNS: Metric = Metric::counter(
     "zookeeper_lock_overruns_total",
     &["lock"],
-    "Locks that were held for longer than the program allows.",
+    "Times that a lock was held for longer than one of its limits.",
 );
 
 /// The metrics of the locks of one name.
@@ -177,5 +177,27 @@ impl LockObserver for LockMetrics {
 
     fn held_too_long(&self, _grant: &Grant<'_>) {
         self.overruns.increment(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Alerts and their instructions go by these words.
+    #[test]
+    fn reasons_are_called_what_they_are() {
+        for (lost, reason) in LOST {
+            let name = format!("{lost:?}").replace("SessionEnded(", "Session").replace(')', "");
+            let words = name.split_inclusive(char::is_uppercase);
+            let snake: String = words
+                .enumerate()
+                .map(|(number, word)| match word.strip_suffix(char::is_uppercase) {
+                    Some(rest) if number > 0 => format!("{rest}_{}", &word[rest.len()..]),
+                    _ => word.to_owned(),
+                })
+                .collect();
+            assert_eq!(snake.to_lowercase(), reason);
+        }
     }
 }

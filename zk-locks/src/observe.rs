@@ -161,7 +161,7 @@ impl Metrics {
         self.losses.load(Relaxed)
     }
 
-    /// Returns the number of locks that were held for too long.
+    /// Returns how often a lock was held for longer than one of its limits: twice for one that has passed both.
     #[must_use]
     pub fn alarms(&self) -> u64 {
         self.alarms.load(Relaxed)

@@ -5,7 +5,7 @@ use zk_client::{Cause, Client, CreateMode, Created, ReadError, Rejection, Sessio
 use crate::{
     acl,
     args::{CommonArgs, CreateArgs},
-    commands::{create_above, data},
+    commands::{create_with_parents, data, with_acl},
     exit::{Exit, Failure},
     render::{self, NodeReport},
     shared::Shared,
@@ -38,15 +38,11 @@ fn print(args: &CreateArgs, created: &Created) -> Result<(), Failure> {
 
 async fn create(args: &CreateArgs, client: &Client, data: &[u8]) -> Result<Created, Failure> {
     let path = &*args.path;
-    let acl = acl::list(&args.acl);
-    let create = || {
-        let create = client.create(path, data).mode(mode(args));
-        if args.acl.is_empty() { create } else { create.acl(&acl) }
-    };
-    let created = match create().await {
+    let acl = (!args.acl.is_empty()).then(|| acl::list(&args.acl));
+    let create = || client.create(path, data).mode(mode(args));
+    let created = match with_acl(create(), acl.as_ref()).await {
         Err(WriteError::Rejected(Rejection::NoNode)) if args.parents => {
-            create_above(client, path).await?;
-            create().parents().await
+            create_with_parents(client, path, create(), acl.as_ref()).await?
         }
         created => created,
     };

@@ -8,7 +8,7 @@ use zk_client::{
 use crate::{
     acl,
     args::ImportArgs,
-    commands::{create_above, text},
+    commands::{create_with_parents, text, with_acl},
     dump::{BATCH, Node, absolute},
     exit::{Exit, Failure},
     render,
@@ -78,8 +78,8 @@ async fn import(args: &ImportArgs, client: &Client, wanted: &[Wanted]) -> Result
                 // The node above may have been asked for again, and so behind this one.
                 Err(WriteError::Rejected(Rejection::NoNode)) => {
                     if *node.path == *top {
-                        create_above(client, top).await?;
-                        create(client, node).parents().await
+                        let again = client.create(&node.path, &node.data);
+                        create_with_parents(client, top, again, node.acl.as_ref()).await?
                     } else {
                         create(client, node).await
                     }
@@ -116,11 +116,7 @@ async fn import(args: &ImportArgs, client: &Client, wanted: &[Wanted]) -> Result
 }
 
 fn create<'a>(client: &'a Client, node: &'a Wanted) -> Create<'a> {
-    let create = client.create(&node.path, &node.data);
-    match &node.acl {
-        Some(acl) => create.acl(acl),
-        None => create,
-    }
+    with_acl(client.create(&node.path, &node.data), node.acl.as_ref())
 }
 
 async fn overwrite(client: &Client, node: &Wanted) -> Result<(), Failure> {

@@ -47,7 +47,7 @@ use std::{
 };
 
 use clap::Subcommand;
-use zk_client::{Client, Rejection, WriteError, path::parent};
+use zk_client::{AclList, Client, Create, Created, Rejection, WriteError};
 
 #[cfg(target_os = "linux")]
 use crate::{args::LaunchArgs, lock::launcher};
@@ -57,7 +57,7 @@ use crate::{
         EphemeralsArgs, ExportArgs, GetArgs, HealthArgs, HelpArgs, HoldersArgs, ImportArgs, LsArgs,
         ManArgs, MultiArgs, QuotaArgs, ReconfigArgs, SessionsArgs, SetArgs, StatArgs, SyncArgs,
     },
-    exit::{Exit, Failure},
+    exit::{Exit, Failure, above},
 };
 #[cfg(unix)]
 use crate::{
@@ -199,13 +199,36 @@ fn text(file: &Path) -> io::Result<String> {
     if file == Path::new("-") { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) }
 }
 
+/// Creates a node with what is missing above it.
+async fn create_with_parents(
+    client: &Client,
+    path: &str,
+    create: Create<'_>,
+    acl: Option<&AclList>,
+) -> Result<Result<Created, WriteError>, Failure> {
+    if above(path).is_some() {
+        create_above(client, path).await?;
+        return Ok(with_acl(create, acl).await);
+    }
+    // Above the root of a chroot only the create of the root itself reaches, with one list for all.
+    let created = create.parents().await;
+    if let (Ok(_), Some(acl)) = (&created, acl) {
+        client.set_acl(path, acl).await.map_err(Failure::write(path))?;
+    }
+    Ok(created)
+}
+
+fn with_acl<'a>(create: Create<'a>, acl: Option<&AclList>) -> Create<'a> {
+    match acl {
+        Some(acl) => create.acl(acl),
+        None => create,
+    }
+}
+
 /// Creates what is missing above a node, the chroot included. Anybody may do everything with these levels, and they are
 /// persistent, whatever the node is to be: one with a time to live is no reason for its parents to vanish.
 async fn create_above(client: &Client, path: &str) -> Result<(), Failure> {
-    // What gets a number may have nothing else for its name.
-    let above = path.strip_suffix('/').filter(|above| !above.is_empty()).or_else(|| parent(path));
-    // Above the root of a chroot only the create of the root itself reaches.
-    let Some(above) = above else { return Ok(()) };
+    let Some(above) = above(path) else { return Ok(()) };
     // The root cannot be created; that of a chroot can.
     if client.exists(above).await.map_err(Failure::read(above))?.is_some() {
         return Ok(());

@@ -102,6 +102,7 @@ async fn missing_chroot_is_created_with_the_parents() {
         assert_eq!(world.run(["get", path]).await.ok(), "data");
         assert_eq!(world.run(["acl", path]).await.ok(), format!("{acl}\n"));
     }
+    assert_eq!(world.run(["acl", "/eight"]).await.ok(), "world:anyone:cdrwa\n");
     for (chroot, path) in [("", "/q/"), ("/nine", "/"), ("/ten/levels", "/"), ("/levels", "/q/r/")]
     {
         let created = run(inside(chroot).args(["create", "-p", "--sequential", path])).await;

@@ -253,6 +253,9 @@ async fn multi_file_is_all_or_nothing() {
     let refused = world.run(["multi", path]).await;
     let message = format!("{path}:1: /none/a: its parent does not exist; nothing was done");
     assert_eq!((refused.code, refused.complaint()), (Some(1), &*message));
+    fs::write(file.path(), "create --sequential /q/r/ x\n").unwrap();
+    let refused = world.run(["multi", path]).await;
+    assert!(refused.stderr.contains("zk create -p /q/r creates it"), "{refused:?}");
     assert_eq!(world.run(["ls", "/jobs"]).await.ok(), "j-0000000000\n");
 }
 

@@ -120,6 +120,22 @@ mod tests {
         assert_eq!((sent, receiver.open().collect()), (vec![1], vec![3]));
     }
 
+    /// Those behind it may have a permit then, though the driver has found that there is nothing left.
+    #[test]
+    fn withdrawal_behind_the_last_look_loses_nothing() {
+        let (commands, mut receiver) = receiver::<u32>(9, 9);
+        commands.submit(1, 5).unwrap();
+        let [first, second] =
+            [9, 1].map(|n| commands.submit_in_turn(n, n as usize).unwrap().unwrap());
+        let (first, _second) = (commands.permit_wait(first), commands.permit_wait(second));
+        let cx = &Context::from_waker(Waker::noop());
+        assert_eq!((receiver.poll(cx), receiver.next()), (Poll::Ready(true), Some(1)));
+        drop(commands);
+        assert_eq!(receiver.poll(cx), Poll::Ready(false));
+        drop(first);
+        assert_eq!(receiver.open().collect::<Vec<_>>(), [1]);
+    }
+
     #[test]
     fn nothing_is_lost_between_threads() {
         const EACH: usize = 2_000;

@@ -38,6 +38,7 @@ use std::{
 use tokio::{
     runtime::{Builder, Handle},
     sync::oneshot,
+    task::unconstrained,
     time::timeout,
 };
 use zk_client::{Client, ConnectError, ConnectOptions, SessionState};
@@ -46,6 +47,9 @@ mod recipes;
 
 /// How long a thread waits for the end of its session to be confirmed before it ends.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How long a future stands still at most that has yielded on a thread of another runtime.
+const YIELDED: Duration = Duration::from_millis(5);
 
 /// A session for threads without a runtime. Cheap to clone; the session is closed when all clones, locks and guards are
 /// dropped, and with them whatever else has its client.
@@ -141,9 +145,11 @@ impl BlockingSession {
     /// # Panics
     /// If it would have to wait on the session's own thread, on which nothing could come then.
     pub fn run<F: Future>(&self, future: F) -> F::Output {
+        let is_asynchronous = Handle::try_current().is_ok();
         // For timers, which the session's thread drives.
         let _entered = self.driver.runtime.enter();
-        let mut future = pin!(future);
+        // What a task of the calling code may do in one go has nothing to do with this.
+        let mut future = pin!(unconstrained(future));
         let unpark = Arc::new(Unpark { thread: thread::current(), woken: AtomicBool::new(false) });
         let waker = Waker::from(unpark.clone());
         let mut cx = Context::from_waker(&waker);
@@ -157,6 +163,11 @@ impl BlockingSession {
             );
             // What else parks on this thread, such as a blocking call within the future, may have been unparked for this.
             while !unpark.woken.swap(false, Ordering::Acquire) {
+                if is_asynchronous {
+                    // `yield_now` leaves waking to the runtime of this thread, which waits for us.
+                    thread::park_timeout(YIELDED);
+                    break;
+                }
                 thread::park();
             }
         }

@@ -129,10 +129,12 @@ impl CohortLock {
     /// # Errors
     /// [`AcquireError`].
     pub async fn try_acquire(&self) -> Result<Option<CohortGuard>, AcquireError> {
+        let begin = || Attempt::begin(&self.shared.wait_queue);
+        let mut begun = None;
         if let Some((number, guard)) = self.shared.take_idle() {
-            let attempt = Attempt::begin(&self.shared.wait_queue);
-            if let Ok(guard) = self.shared.grant_idle(number, guard, attempt) {
-                return Ok(Some(guard));
+            match self.shared.grant_idle(number, guard, begin()) {
+                Ok(guard) => return Ok(Some(guard)),
+                Err(attempt) => begun = Some(attempt),
             }
         }
         if self.shared.is_busy() {
@@ -142,7 +144,7 @@ impl CohortLock {
         if wait_queue.is_busy(Role::Lock).await? {
             return Ok(None);
         }
-        let attempt = Attempt::begin(&self.shared.wait_queue);
+        let attempt = begun.unwrap_or_else(begin);
         let Some(position) = ticket::join_at_head(wait_queue, Role::Lock).await? else {
             return Ok(None);
         };

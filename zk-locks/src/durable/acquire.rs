@@ -40,7 +40,7 @@ impl DurableLock {
     /// As [`acquire`](Self::acquire), for at most this long.
     ///
     /// # Errors
-    /// [`AcquireError::TimedOut`] when the time is over, at once; nodes are removed in the background.
+    /// [`AcquireError::TimedOut`] when the time is over, at once; the place in the queue is removed in the background.
     pub async fn acquire_timeout(&self, time: Duration) -> Result<DurableGuard, AcquireError> {
         timeout(time, self.acquire()).await.unwrap_or(Err(AcquireError::TimedOut))
     }

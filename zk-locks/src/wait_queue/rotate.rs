@@ -8,7 +8,7 @@ use std::{
 
 use tokio::time::{Instant, timeout_at};
 use zk_client::{
-    Acl, AclList, ChildNames, CreateMode, MultiError, OwnedNode, ReadError, Rejection, Stat,
+    Acl, AclList, ChildNames, CreateMode, Id, MultiError, OwnedNode, ReadError, Rejection, Stat,
     WriteError,
 };
 
@@ -263,18 +263,61 @@ impl WaitQueue {
     }
 }
 
-/// Whether servers show our list like this: those who may not change it see no hashes of passwords.
+/// Whether servers show our list like this: those who may not change it see no hashes of passwords, and where it names the
+/// creator they show who that was.
 fn is_shown_as(ours: &AclList, shown: &AclList) -> bool {
     let user = |acl: &Acl| acl.id.id.lossy().split(':').next().map(str::to_owned);
     let is_same = |ours: &Acl, shown: &Acl| {
         let is_like = ours.perms == shown.perms && ours.id.scheme == shown.id.scheme;
-        ours == shown || shown.id.is_masked() && is_like && user(ours) == user(shown)
+        let is_creator = ours.id == Id::creator() && shown.id != Id::anyone();
+        ours == shown
+            || shown.id.is_masked() && is_like && user(ours) == user(shown)
+            || is_creator && ours.perms == shown.perms
     };
-    ours.iter().count() == shown.iter().count()
-        && ours.iter().zip(shown.iter()).all(|(ours, shown)| is_same(&ours, &shown))
+    let (ours, shown): (Vec<_>, Vec<_>) = (ours.iter().collect(), shown.iter().collect());
+    ours.iter().all(|ours| shown.iter().any(|shown| is_same(ours, shown)))
+        && shown.iter().all(|shown| ours.iter().any(|ours| is_same(ours, shown)))
 }
 
 /// Whether a place has a number: without one it is none.
 fn is_usable(own: &Entry) -> bool {
     (0..=SEQUENCE_MAX).contains(&own.sequence)
+}
+
+#[cfg(test)]
+mod tests {
+    use zk_client::Perms;
+
+    use super::*;
+
+    #[test]
+    fn lists_are_what_servers_make_of_them() {
+        let list = |entries: Vec<Acl>| AclList::from_iter(entries);
+        let ann = || Id::digest("ann", "qJ7HQqzpyLxCuC/lYhQGu1yzMK0=").may(Perms::ALL);
+        let masked = || Id::digest("ann", "x").may(Perms::ALL);
+        let anyone = || Id::anyone().may(Perms::ALL);
+        let both = || list(vec![ann(), anyone()]);
+        for (ours, shown, is_same) in [
+            (list(vec![ann()]), list(vec![ann()]), true),
+            (list(vec![ann()]), list(vec![masked()]), true),
+            (list(vec![Acl::creator_all()]), list(vec![ann()]), true),
+            // The identities of one session.
+            (
+                list(vec![Acl::creator_all()]),
+                list(vec![ann(), Id::x509("CN=ann").may(Perms::ALL)]),
+                true,
+            ),
+            (
+                list(vec![Acl::creator_all()]),
+                list(vec![Id::digest("ann", "x").may(Perms::READ)]),
+                false,
+            ),
+            (list(vec![Acl::creator_all()]), list(vec![anyone()]), false),
+            (list(vec![Acl::creator_all()]), both(), false),
+            (list(vec![anyone()]), list(vec![ann()]), false),
+            (list(vec![anyone()]), both(), false),
+        ] {
+            assert_eq!(is_shown_as(&ours, &shown), is_same, "{ours:?} as {shown:?}");
+        }
+    }
 }

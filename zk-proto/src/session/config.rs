@@ -141,8 +141,8 @@ pub enum Lease {
     /// Behind an election servers go by the timeout that a session began with: the shortest that was granted to it counts.
     ///
     /// A session that [is relied on](super::Session::rely) sends a `sync` where it would have sent a ping, and five times
-    /// in the time for which a confirmation can last, where neither a write nor a `sync` was sent for as long. Where answers
-    /// take a large part of that time, it sends up to fifteen.
+    /// in the time for which a confirmation can last, unless a write or another `sync` that was sent since has been answered.
+    /// Where answers take a large part of that time, it sends up to fifteen.
     #[default]
     Confirmed,
     /// As [`Confirmed`](Lease::Confirmed), with this margin; with half of the timeout if it is more than three quarters

@@ -20,8 +20,8 @@ impl<R, W: Watcher> Session<R, W> {
     }
 
     /// Sets whether a user relies on the session's lasting, such as the holder of a lock: then the session asks the
-    /// leader to confirm it at least as often as it would send pings, unless requests in flight confirm it too. Does nothing if
-    /// every answer [counts](Lease::Connection).
+    /// leader to confirm it at least as often as it would send pings, unless writes confirm it too. Does nothing if every answer
+    /// [counts](Lease::Connection).
     ///
     /// A user that begins to rely on the session can count on earlier confirmations, such as the answer to a create.
     pub fn rely(&mut self, relied_on: bool) {
@@ -43,8 +43,6 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Asks the leader for a confirmation, if it is still due. By a `sync`, which leaves no trace in any log.
     pub(super) fn confirm(&mut self, now: Time) {
-        // A request of a user does as well.
-        self.liveness.also_asked(self.in_flight.newest_for_the_leader());
         if self.liveness.confirmation_due() <= now && !self.closing {
             if self.sends() {
                 self.liveness.asked(now);

@@ -181,12 +181,6 @@ impl<R, W: Watcher> InFlight<R, W> {
         self.sent_but_confirmations().next().is_some()
     }
 
-    /// When the newest request in flight was sent that the leader answers.
-    pub(crate) fn newest_for_the_leader(&self) -> Option<Time> {
-        let mut newest = self.sent.iter().rev();
-        newest.find(|sent| sent.slot.frame().op().passes_the_leader()).map(|sent| sent.at)
-    }
-
     /// Assigns xids to waiting requests and appends them to the outbound bytes, as many as may be in flight together.
     /// Returns whether there were any.
     pub(crate) fn send_waiting(

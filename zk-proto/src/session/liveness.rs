@@ -50,8 +50,8 @@ pub(crate) struct Liveness {
     /// When the newest message was sent of which the leader had been told by then.
     told: Option<Time>,
     reports: Reports,
-    /// How long the newest of them was under way, and its answer.
-    late: Duration,
+    /// The round trip of the newest confirmation.
+    round_trip: Duration,
     /// When the leader was last asked for a confirmation, on this connection.
     asked: Option<Time>,
     /// When to ask again, if a server throttled the last request.
@@ -84,7 +84,7 @@ impl Liveness {
             confirmed: None,
             told: None,
             reports: Reports::new(Duration::ZERO),
-            late: Duration::ZERO,
+            round_trip: Duration::ZERO,
             asked: None,
             again: None,
             lease,
@@ -180,7 +180,7 @@ impl Liveness {
             self.again = None;
             // Many requests are sent at once.
             if self.confirmed < Some(sent) {
-                (self.confirmed, self.late) = (Some(sent), now.since(sent));
+                (self.confirmed, self.round_trip) = (Some(sent), now.since(sent));
                 self.told = self.told.max(self.reports.told_by(sent));
             }
         }
@@ -195,11 +195,6 @@ impl Liveness {
         self.again = None;
     }
 
-    /// Records when the leader was asked by another request.
-    pub(crate) fn also_asked(&mut self, at: Option<Time>) {
-        self.asked = self.asked.max(at);
-    }
-
     /// Records that a server throttled the request to the leader: a few such answers in a row must not cost the lease.
     pub(crate) fn not_asked(&mut self, now: Time) {
         self.again = Some(now.after(CONFIRM_AGAIN.min(self.ping_interval())));
@@ -211,7 +206,7 @@ impl Liveness {
     pub(crate) fn confirmation_due(&self) -> Time {
         let lasts = self.kept.saturating_sub(self.lease.margin(self.kept));
         let third = lasts.checked_div(3).unwrap_or_default();
-        let left = lasts.saturating_sub(self.late.saturating_mul(2)).max(third);
+        let left = lasts.saturating_sub(self.round_trip.saturating_mul(2)).max(third);
         let part = left.checked_div(CONFIRMATIONS).unwrap_or_default();
         let since = self.confirmed.max(self.asked).unwrap_or(Time::ZERO);
         let interval = self.ping_interval().min(part).max(CONFIRM_INTERVAL_MIN);

@@ -129,7 +129,7 @@ impl<R, W: Watcher> Session<R, W> {
             return None;
         };
         let cause = self.suspects.convict(&request.frame, suspicion)?;
-        let slot = self.in_flight.take_first_user(written)?;
+        let slot = self.in_flight.take_suspect()?;
         self.in_flight.reconsider(|suspicion| *suspicion = Suspicion::NONE);
         self.rotation.succeeded();
         Some((slot, Outcome::Unknown(cause)))

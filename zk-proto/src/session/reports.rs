@@ -22,7 +22,7 @@ pub(crate) struct Reports {
     /// When an answer came, and when the newest message was sent that had been answered by then: oldest first.
     answers: [(Time, Time); ANSWERS_MAX],
     len: usize,
-    /// How far apart they are at least: the last that is answered in between stands for the others.
+    /// How long a moment is: the last answer of one stands for the others.
     gap: Duration,
     /// When the next one is kept.
     next: Time,
@@ -54,8 +54,9 @@ impl Reports {
     pub(crate) fn answered(&mut self, now: Time, sent: Time, newest: Time) {
         if now < self.next {
             // The last of a moment: one that was sent long before may bring a newer one along.
-            let last = self.len.checked_sub(1).and_then(|last| self.answers.get_mut(last));
-            last.into_iter().for_each(|last| *last = (now, newest));
+            if let Some(last) = self.len.checked_sub(1).and_then(|at| self.answers.get_mut(at)) {
+                *last = (now, newest);
+            }
             return;
         }
         if self.len == ANSWERS_MAX {

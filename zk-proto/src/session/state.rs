@@ -234,7 +234,8 @@ impl<R, W: Watcher> Session<R, W> {
             let ends =
                 due.is_none_or(|due| self.timers.at(Timer::Pause).is_some_and(|at| at <= due));
             debug_assert!(ends, "every pause ends");
-            debug_assert!(up || !self.in_flight.has_sent(), "sent requests need a connection");
+            let sent = self.in_flight.oldest_sent();
+            debug_assert!(up || sent.is_none(), "sent requests need a connection");
             debug_assert!(self.phase.has_stream() || self.link.outbound.is_empty());
             debug_assert_eq!(self.server().is_some(), self.phase.has_link(), "server iff link");
         }

@@ -32,6 +32,14 @@ impl<R, W: Watcher> InFlight<R, W> {
         Some(slot)
     }
 
+    /// Takes the oldest request but for confirmations.
+    pub(crate) fn take_suspect(&mut self) -> Option<PendingRequest<R, W>> {
+        let suspect = self.sent.iter().position(|sent| !sent.slot.is_confirmation())?;
+        let slot = self.sent.remove(suspect)?.slot;
+        self.forget(&slot);
+        Some(slot)
+    }
+
     /// Takes the close of the session out of the queue, if it waits to be sent: returns its token.
     pub(crate) fn take_close(&mut self) -> Option<R> {
         match self.waiting.pop_back()? {
