@@ -15,6 +15,8 @@ pub(crate) const SECTIONS: u32 = 3;
 #[derive(Debug)]
 struct Turn {
     czxid: i64,
+    /// How many tasks have had the lock. Some to which it was passed have left by then, and their numbers are missing.
+    sections: u32,
     /// Another contender that waits behind it, and since when that is known here.
     behind: Option<(Zxid, u64)>,
     /// Since when the lock may not be handed over any more.
@@ -39,7 +41,9 @@ impl Checker {
             let text = format!("c{client} keeps {} to itself with {token}", held.site.path());
             self.violated("L3", text);
         }
-        let turn = known.unwrap_or_else(|| Turn { czxid: token.get(), behind: None, spent: false });
+        let begins = || Turn { czxid: token.get(), sections: 0, behind: None, spent: false };
+        let mut turn = known.unwrap_or_else(begins);
+        turn.sections += 1;
         let turn = self.seen(held, token, turn);
         self.turns.0.insert(client, turn);
     }
@@ -60,7 +64,7 @@ impl Checker {
         // It has heard of that one by now, unless it stood still.
         let heard =
             behind.is_some_and(|(_, since)| self.now > since + self.news(since, held.client));
-        let spent = heard && token.local() + 1 >= SECTIONS;
+        let spent = heard && turn.sections >= SECTIONS;
         Turn { behind, spent, ..turn }
     }
 

@@ -1,6 +1,6 @@
 //! Nodes that are there once, or not at all, whatever becomes of replies and of those who wait for them.
 
-use zk_client::{Cause, CreateMode, OwnedNode, Rejection, Stat, WriteError};
+use zk_client::{Cause, CreateMode, OwnedNode, Rejection, SessionState, Stat, WriteError};
 use zk_proto::path::join;
 use zk_testkit::real::Release;
 
@@ -54,10 +54,16 @@ async fn taken(solo: &mut Solo) -> Known<Option<OwnedNode>> {
             let Some(node) = &created.owned else {
                 return solo.wrong("X1", format_args!("{} belongs to nobody", created.path));
             };
+            let is_there = solo.worker.ctx.check().is_there(node.path());
+            // It goes with the session that was closed right behind.
+            let state = client.session().state();
+            if !is_there && matches!(state, SessionState::Closing | SessionState::Ended(_)) {
+                return Err(Cut::Over);
+            }
             let fits = node.path() == created.path
                 && node.name().starts_with("_c_")
                 && node.name().contains("-seat-")
-                && solo.worker.ctx.check().is_there(node.path());
+                && is_there;
             solo.expect("X1", fits, format_args!("has made {}", created.path))?;
             is_told_right(solo, &created.stat)?;
             let is_one = (solo.came(), solo.left()) == (before + 1, there + 1);
