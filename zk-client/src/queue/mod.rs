@@ -136,6 +136,20 @@ mod tests {
         assert_eq!(receiver.open().collect::<Vec<_>>(), [1]);
     }
 
+    /// They come behind what has been taken, whose turn it is.
+    #[test]
+    fn opening_takes_nothing_but_the_line() {
+        let (commands, mut receiver) = receiver::<u32>(1, 9);
+        let cx = &Context::from_waker(Waker::noop());
+        commands.submit(1, 1).unwrap();
+        commands.submit_in_turn(3, 1).unwrap();
+        assert_eq!(receiver.poll(cx), Poll::Ready(true));
+        commands.send(2).unwrap();
+        assert_eq!(receiver.open().collect::<Vec<_>>(), [3]);
+        assert_eq!((receiver.next(), receiver.poll(cx)), (Some(1), Poll::Ready(true)));
+        assert_eq!(receiver.next(), Some(2));
+    }
+
     #[test]
     fn nothing_is_lost_between_threads() {
         const EACH: usize = 2_000;

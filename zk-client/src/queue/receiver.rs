@@ -81,15 +81,13 @@ impl<C: NeedsPermit> CommandReceiver<C> {
         self.taken.is_empty() && self.shared.lock().commands.is_empty()
     }
 
-    /// Takes all commands that wait for permits, behind those that had none to wait for. No more are needed from now on.
+    /// Takes all commands that wait for permits. No more are needed from now on.
     pub(crate) fn open(&self) -> impl Iterator<Item = C> + use<C> {
         let mut state = self.shared.lock();
         state.permits.open();
-        // Of the line, too, once one ahead has left it.
-        let mut rest = mem::take(&mut state.commands);
-        rest.extend(std::iter::from_fn(|| state.permits.serve()));
+        let line: Vec<C> = std::iter::from_fn(|| state.permits.serve()).collect();
         drop(state);
-        rest.into_iter()
+        line.into_iter()
     }
 
     /// Closes the queue, and returns the remaining commands.

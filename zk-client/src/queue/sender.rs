@@ -182,8 +182,9 @@ impl<C: NeedsPermit> Drop for PermitWait<C> {
     fn drop(&mut self) {
         let mut state = self.queue.lock();
         let left = state.permits.leave(self.number);
-        if left.is_some() {
-            // There may be permits for those behind.
+        // There may be permits for those behind. With the last sender gone the driver takes the whole line, once it has taken
+        // all others: one that comes to these now may come too late.
+        if left.is_some() && !state.abandoned {
             serve(state);
         }
     }
