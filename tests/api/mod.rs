@@ -9,6 +9,7 @@ mod caches;
 mod chroot;
 mod counts;
 mod creates;
+mod detached;
 mod doubt;
 mod durations;
 mod ends;

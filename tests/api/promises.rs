@@ -8,7 +8,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
-    task::{Context, Poll, Waker},
+    task::Poll,
     time::Duration,
 };
 
@@ -19,10 +19,11 @@ use zk_client::{
 };
 use zk_testkit::{real::Release, server::Config};
 use zk_tests::{
+    log::Log,
     network::{Connector, Disposition, Network, Way, pass},
     patience::within,
     paused,
-    polls::{dropped_after, dropped_when_woken},
+    polls::dropped_after,
 };
 
 /// The name of the only client.
@@ -46,10 +47,6 @@ pub(super) fn slow_reads(network: &Network) {
         OpCode::GET_DATA => Disposition::Late(Duration::from_secs(1)),
         _ => Disposition::Answered,
     });
-}
-
-fn sessions(network: &Network) -> usize {
-    network.look(|server| server.sessions().count())
 }
 
 #[test]
@@ -106,51 +103,6 @@ fn close_sends_what_waits_for_room() {
 }
 
 #[test]
-fn detach_that_is_dropped_closes() {
-    play(Config::default(), async |network| {
-        let zk = connected(network).await;
-        assert!(dropped_after(1, zk.detach()).await.is_none());
-        pass(MOMENT).await;
-        assert_eq!(sessions(network), 0, "by the last client");
-
-        let zk = connected(network).await;
-        assert!(dropped_after(1, zk.clone().detach()).await.is_none());
-        assert_eq!(within(zk.session().ended()).await, SessionEnd::Closed);
-        assert_eq!(sessions(network), 0, "by one of several");
-
-        // Before it was looked at, and with the answer on its way to the caller.
-        for wakes in [0, 1] {
-            for is_last in [false, true] {
-                let zk = connected(network).await;
-                let kept = (!is_last).then(|| zk.clone());
-                assert!(dropped_when_woken(wakes, zk.detach()).await.is_none());
-                pass(MOMENT).await;
-                assert_eq!(sessions(network), 0, "woken {wakes} times, {is_last}");
-                drop(kept);
-            }
-        }
-    });
-}
-
-#[test]
-fn detach_does_not_undo_a_close() {
-    play(Config::default(), async |network| {
-        for close_first in [true, false] {
-            let zk = connected(network).await;
-            let mut cx = Context::from_waker(Waker::noop());
-            let (mut close, mut detach) = (pin!(zk.close()), pin!(zk.clone().detach()));
-            if close_first {
-                assert!(close.as_mut().poll(&mut cx).is_pending());
-            }
-            assert!(detach.as_mut().poll(&mut cx).is_pending());
-            assert_eq!(close.await, Ok(()));
-            assert_eq!(detach.await, None);
-            assert_eq!(sessions(network), 0);
-        }
-    });
-}
-
-#[test]
 fn session_outlives_attempts_to_resume_it() {
     play(Config::default(), async |network| {
         let zk = connected(network).await;
@@ -174,6 +126,22 @@ fn session_outlives_attempts_to_resume_it() {
         pass(Duration::from_secs(3)).await;
         let heir = resume().connect().await.unwrap();
         assert!(heir.exists("/mine").await.unwrap().is_some());
+    });
+}
+
+#[test]
+fn margin_of_a_resumed_session_is_judged_by_its_shortest_timeout() {
+    play(Config::default(), async |network| {
+        let wish =
+            |seconds| network.options(ME, "", 7).session_timeout(Duration::from_secs(seconds));
+        for (granted, is_told) in [(10, true), (30, false)] {
+            let left = wish(granted).connect().await.unwrap().detach().await.unwrap();
+            let log = Log::of_this_thread();
+            let margin = Duration::from_secs(8);
+            let heir = wish(30).lease_margin(margin).resume(left).connect().await.unwrap();
+            assert_eq!(log.text().contains("the margin of the lease is half"), is_told);
+            heir.close().await.unwrap();
+        }
     });
 }
 

@@ -2,7 +2,7 @@
 //! deleted in their place.
 
 use zk_client::{Client, CreateMode};
-use zk_locks::{AcquireError, Builder, Guard, Layout, Lock, Lost, MultiLock, RwLock};
+use zk_locks::{AcquireError, Builder, Guard, Layout, Lock, Lost, MultiLock, Names, RwLock};
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::patience::within;
@@ -183,6 +183,15 @@ async fn ambiguous_names_are_refused() {
         let lock = Lock::named(&zk, "/lock", name).build();
         let held = within(lock.acquire()).await.unwrap();
         assert!(within(lock.try_acquire()).await.unwrap().is_none());
+        within(held.release()).await.unwrap();
+    }
+    // And these like custom markers of readers, which say nothing of locks that have a name.
+    let marked = Names::new("lock-").read_write("read-", "write-").marker_first();
+    let ending = Names::new("_lock_").read_write("-r_lock_", "-w_lock_");
+    for (name, names) in [("read-model", marked), ("report-r", ending)] {
+        let lock = Lock::named(&zk, "/lock", name).layout(Layout::Custom(names)).build();
+        let held = within(lock.acquire()).await.unwrap();
+        assert!(within(lock.try_acquire()).await.unwrap().is_none(), "{name}");
         within(held.release()).await.unwrap();
     }
 }

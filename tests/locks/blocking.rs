@@ -340,11 +340,27 @@ async fn session_lasts_as_long_as_its_last_guard() {
     let servers = server.connect_string();
     let held = in_thread(move || connect(&servers).lock("/l").acquire().unwrap().into_inner());
     let guard = within(held).await.unwrap();
-    // Longer than a thread waits for the end of its session.
-    let lost = tokio::time::timeout(Duration::from_secs(6), guard.lost()).await;
-    assert!(lost.is_err(), "{lost:?}");
     within(guard.check()).await.unwrap();
     within(guard.release()).await.unwrap();
+    server.proxy().all_closed().await;
+    assert!(server.sessions().is_empty());
+}
+
+/// A close waits for those that give something back, for as long as its caller has said.
+#[tokio::test]
+async fn thread_lasts_as_long_as_a_close_is_under_way() {
+    let server = TestServer::start().await.unwrap();
+    let servers = server.connect_string();
+    let left = in_thread(move || connect(&servers).client().clone());
+    let zk = within(left).await.unwrap();
+    let (cleaner, session) = (zk.for_cleanup(), zk.session());
+    let late = tokio::spawn(async move {
+        let ended = tokio::time::timeout(Duration::from_secs(6), session.ended()).await;
+        assert!(ended.is_err(), "{ended:?}");
+        cleaner.create("/late", b"").await.unwrap();
+    });
+    within(zk.close_within(Duration::from_secs(20))).await.unwrap();
+    late.await.unwrap();
     server.proxy().all_closed().await;
     assert!(server.sessions().is_empty());
 }

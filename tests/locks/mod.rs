@@ -65,6 +65,7 @@ mod conditions;
 mod costs;
 mod counts;
 mod crowds;
+mod cut_off;
 mod delays;
 mod doubt;
 mod durable;

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     time::Duration,
 };
@@ -212,6 +212,31 @@ async fn latch_tells_of_a_refused_resignation(setup: Setup) {
         closed(&zk).await;
     }
     emptied(&setup.outsider, &path).await;
+}
+
+/// Its node of the last term is on its way out when it ends: it has left only behind that.
+#[test_with(on_each_release)]
+async fn latch_that_cannot_stand_again_has_left_when_it_ends(setup: Setup) {
+    let (path, (proxy, zk)) = (setup.existing("again").await, setup.proxied().await);
+    let latch = Election::new(&zk, &path).latch(b"");
+    let mut led = latch.subscribe();
+    within(led.wait_for(|state| matches!(state, LatchState::Leading { .. }))).await.unwrap();
+    let hesitates = Arc::new(AtomicBool::new(true));
+    let hesitating = hesitates.clone();
+    let unanswered = Match::reply(OpCode::DELETE).when(move |_| hesitating.load(SeqCst));
+    let unanswered = proxy.on(unanswered);
+    let unanswered = unanswered.rewrite(|reply| refuse_with(reply, ErrorCode::NOT_READ_ONLY));
+    let creates = |op| matches!(op, OpCode::CREATE | OpCode::CREATE2);
+    let refused = Match::replies().when(move |frame| frame.op.is_some_and(creates));
+    let refused = proxy.on(refused).rewrite(|reply| refuse_with(reply, ErrorCode::NO_AUTH));
+    setup.outsider.delete(&latch.path().unwrap()).await.unwrap();
+    within(led.wait_for(|state| matches!(state, LatchState::Ended(_)))).await.unwrap();
+    within(refused.fired()).await;
+    within(unanswered.fired()).await;
+    assert!(led.has_changed().is_ok(), "it has left before its node");
+    hesitates.store(false, SeqCst);
+    within(latch.resign()).await;
+    assert_eq!(zk.session().orphans(), 0);
 }
 
 /// What is taken from its holder is let go as by the holder: the session goes on trying, and lists it meanwhile.

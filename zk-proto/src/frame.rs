@@ -283,6 +283,43 @@ mod tests {
     }
 
     #[test]
+    fn requests_share_a_buffer_as_long_as_there_is_room() {
+        let path = "a".repeat(LEN_SHARED_MAX);
+        let request = |len| GetDataRequest { path: path.get(..len).unwrap().into(), watch: false };
+        let longest = LEN_SHARED_MAX - LEN_PREFIX - 1;
+        let mut buffer = BytesMut::new();
+        let mut end = core::ptr::null();
+        for number in 0..4 {
+            let frame = RequestFrame::within(&mut buffer, &request(longest));
+            assert_eq!(frame, RequestFrame::of(&request(longest)));
+            let body = frame.body().as_ptr_range();
+            assert!(number == 0 || body.start == end, "request {number} is elsewhere");
+            end = body.end;
+        }
+        // A longer one does not take what is left, nor does it fetch more.
+        let room = buffer.capacity();
+        let long = RequestFrame::within(&mut buffer, &request(longest + 1));
+        assert_eq!(long, RequestFrame::of(&request(longest + 1)));
+        assert_eq!(buffer.capacity(), room);
+    }
+
+    #[test]
+    fn request_is_written_alike_by_all_ways() {
+        let request = |watch| GetDataRequest { path: "/a".into(), watch };
+        let watched = RequestFrame::of(&request(true));
+        let mut written = [(); 4].map(|()| BytesMut::from(&b"before"[..]));
+        let [at_once, framed, unwatched, plain] = &mut written;
+        encode_request(Xid(7), &request(true), at_once);
+        watched.write(Xid(7), framed);
+        watched.write_unwatched(Xid(7), unwatched);
+        RequestFrame::of(&request(false)).write(Xid(7), plain);
+        let expected = b"before\0\0\0\x0f\0\0\0\x07\0\0\0\x04\0\0\0\x02/a\x01";
+        assert_eq!((&at_once[..], &framed[..]), (&expected[..], &expected[..]));
+        assert_eq!(unwatched, plain);
+        assert_eq!(plain.last(), Some(&0));
+    }
+
+    #[test]
     fn frame_is_split_when_whole_or_refused() {
         let mut buffer = BytesMut::from(&[0, 0, 0, 2, 7][..]);
         assert_eq!(split_frame(&mut buffer, 8), Ok(None));

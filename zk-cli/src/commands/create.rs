@@ -6,7 +6,7 @@ use crate::{
     acl,
     args::{CommonArgs, CreateArgs},
     commands::{create_with_parents, data, with_acl},
-    exit::{Exit, Failure},
+    exit::{Exit, Failure, above},
     render::{self, NodeReport},
     shared::Shared,
 };
@@ -42,7 +42,9 @@ async fn create(args: &CreateArgs, client: &Client, data: &[u8]) -> Result<Creat
     let create = || client.create(path, data).mode(mode(args));
     let created = match with_acl(create(), acl.as_ref()).await {
         Err(WriteError::Rejected(Rejection::NoNode)) if args.parents => {
-            create_with_parents(client, path, create(), acl.as_ref()).await?
+            // A number alone is below the root, also that of a chroot.
+            let above = above(path).or_else(|| args.sequential.then_some(path));
+            create_with_parents(client, (path, above), create(), acl.as_ref()).await?
         }
         created => created,
     };

@@ -10,7 +10,7 @@ use crate::{
     args::ImportArgs,
     commands::{create_with_parents, text, with_acl},
     dump::{BATCH, Node, absolute},
-    exit::{Exit, Failure},
+    exit::{Exit, Failure, above},
     render,
 };
 
@@ -79,7 +79,8 @@ async fn import(args: &ImportArgs, client: &Client, wanted: &[Wanted]) -> Result
                 Err(WriteError::Rejected(Rejection::NoNode)) => {
                     if *node.path == *top {
                         let again = client.create(&node.path, &node.data);
-                        create_with_parents(client, top, again, node.acl.as_ref()).await?
+                        create_with_parents(client, (top, above(top)), again, node.acl.as_ref())
+                            .await?
                     } else {
                         create(client, node).await
                     }

@@ -57,7 +57,7 @@ use crate::{
         EphemeralsArgs, ExportArgs, GetArgs, HealthArgs, HelpArgs, HoldersArgs, ImportArgs, LsArgs,
         ManArgs, MultiArgs, QuotaArgs, ReconfigArgs, SessionsArgs, SetArgs, StatArgs, SyncArgs,
     },
-    exit::{Exit, Failure, above},
+    exit::{Exit, Failure},
 };
 #[cfg(unix)]
 use crate::{
@@ -199,15 +199,15 @@ fn text(file: &Path) -> io::Result<String> {
     if file == Path::new("-") { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) }
 }
 
-/// Creates a node with what is missing above it.
+/// Creates a node, with what is missing `above` it.
 async fn create_with_parents(
     client: &Client,
-    path: &str,
+    (path, above): (&str, Option<&str>),
     create: Create<'_>,
     acl: Option<&AclList>,
 ) -> Result<Result<Created, WriteError>, Failure> {
-    if above(path).is_some() {
-        create_above(client, path).await?;
+    if let Some(above) = above {
+        create_above(client, above).await?;
         return Ok(with_acl(create, acl).await);
     }
     // Above the root of a chroot only the create of the root itself reaches, with one list for all.
@@ -225,10 +225,9 @@ fn with_acl<'a>(create: Create<'a>, acl: Option<&AclList>) -> Create<'a> {
     }
 }
 
-/// Creates what is missing above a node, the chroot included. Anybody may do everything with these levels, and they are
+/// Creates a node above another one, with all above it, the chroot included. Anybody may do everything with these levels, and they are
 /// persistent, whatever the node is to be: one with a time to live is no reason for its parents to vanish.
-async fn create_above(client: &Client, path: &str) -> Result<(), Failure> {
-    let Some(above) = above(path) else { return Ok(()) };
+async fn create_above(client: &Client, above: &str) -> Result<(), Failure> {
     // The root cannot be created; that of a chroot can.
     if client.exists(above).await.map_err(Failure::read(above))?.is_some() {
         return Ok(());

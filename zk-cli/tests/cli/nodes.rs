@@ -108,6 +108,12 @@ async fn missing_chroot_is_created_with_the_parents() {
         let created = run(inside(chroot).args(["create", "-p", "--sequential", path])).await;
         assert_eq!(created.ok(), format!("{path}0000000000\n"));
     }
+    // The list is that of the node, and not of the root in which it is.
+    let args = ["create", "-p", "--sequential", "--acl", "world:anyone:r", "/", "x"];
+    assert_eq!(run(inside("/eleven/levels").args(args)).await.ok(), "/0000000000\n");
+    let acl = async |path| world.run(["acl", path]).await.ok();
+    assert_eq!(acl("/eleven/levels/0000000000").await, "world:anyone:r\n");
+    assert_eq!(acl("/eleven/levels").await, "world:anyone:cdrwa\n");
 }
 
 /// They know neither containers nor the create that others are asked for.

@@ -59,7 +59,7 @@ enum DeleteTarget {
 /// The result of one request of a sweep.
 pub(crate) enum DeleteStep {
     /// The node is gone, or the session is, and the node with it. The caller, if any, has been notified.
-    Concluded(Arc<str>),
+    Concluded,
     /// Submit again now.
     Now(GuaranteedDelete),
     /// Submit again after a pause.
@@ -152,7 +152,7 @@ impl GuaranteedDelete {
                     return DeleteStep::Now(self);
                 }
                 (_, code) => {
-                    unconfirmed.refused(&self.path, code);
+                    unconfirmed.refused(&self.path, code, self.was_refused());
                     count((OpCode::DELETE, self.since), Ending::Rejected(code));
                     return self.refused(code);
                 }
@@ -171,13 +171,18 @@ impl GuaranteedDelete {
             }
         };
         count((OpCode::DELETE, self.since), Ending::of_write(&result));
+        unconfirmed.concluded(&self.path, self.was_refused());
         // The caller may have gone.
         let _ = self.done.map(|done| done.send(result));
-        DeleteStep::Concluded(self.path)
+        DeleteStep::Concluded
+    }
+
+    const fn was_refused(&self) -> bool {
+        !self.pause.is_zero()
     }
 
     fn refused(mut self, code: ErrorCode) -> DeleteStep {
-        if self.pause.is_zero() {
+        if !self.was_refused() {
             tracing::warn!(path = &*self.path, %code, "cannot delete own node");
         }
         let error = WriteError::answered(OpCode::DELETE, code);
@@ -228,7 +233,7 @@ mod tests {
         let (op, patience) = (request.frame.op(), request.patience);
         match request.token.heard(outcome, &Unconfirmed::default(), |_, _| {}) {
             DeleteStep::Now(next) | DeleteStep::Later(next) => (op, patience, next),
-            DeleteStep::Concluded(_) | DeleteStep::Refused(..) => panic!("{op:?} ends it"),
+            DeleteStep::Concluded | DeleteStep::Refused(..) => panic!("{op:?} ends it"),
         }
     }
 
@@ -272,7 +277,7 @@ mod tests {
             let (op, _, sweep) = ask(sweep, first);
             assert_eq!(op, OpCode::DELETE);
             let last = sweep.request().token.heard(over(), &Unconfirmed::default(), |_, _| {});
-            assert!(matches!(last, DeleteStep::Concluded(_)));
+            assert!(matches!(last, DeleteStep::Concluded));
             let error = told.try_recv().unwrap().unwrap_err();
             assert_eq!(matches!(error, WriteError::InDoubt { .. }), in_doubt, "{error}");
         }

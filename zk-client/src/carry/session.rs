@@ -154,11 +154,22 @@ impl Session {
 
     /// Waits until the session is over.
     pub async fn ended(&self) -> SessionEnd {
+        self.until_ended(Self::state).await
+    }
+
+    /// Waits until the session is over and all that was asked of it is answered; returns also whether a server has
+    /// confirmed that it was closed.
+    pub(crate) async fn wound_up(&self) -> (SessionEnd, bool) {
+        let end = self.until_ended(|session| session.known.board.get().state).await;
+        (end, self.known.board.get().close_confirmed)
+    }
+
+    async fn until_ended(&self, state: impl Fn(&Self) -> SessionState) -> SessionEnd {
         loop {
             let mut changed = pin!(self.known.board.changed());
             changed.as_mut().enable();
             // The driver publishes an end before it ends, also if its runtime ends first.
-            if let Some(end) = self.end() {
+            if let SessionState::Ended(end) = state(self) {
                 return end;
             }
             changed.await;
@@ -175,10 +186,5 @@ impl Session {
 
     pub(crate) const fn known(&self) -> &Arc<Known> {
         &self.known
-    }
-
-    /// Whether a server has confirmed that the session was closed.
-    pub(crate) fn is_close_confirmed(&self) -> bool {
-        self.known.board.get().close_confirmed
     }
 }

@@ -17,7 +17,14 @@ pub(crate) struct Unconfirmed {
     count: AtomicUsize,
     /// The ones that servers refuse, by absolute path. They are retried nevertheless. Hardly any session has one: they
     /// are made room for when one is, or is waited for.
-    refused: OnceLock<watch::Sender<BTreeMap<Arc<str>, ErrorCode>>>,
+    refused: OnceLock<watch::Sender<BTreeMap<Arc<str>, Refused>>>,
+}
+
+/// Deletes of nodes of one name, which were there one after the other.
+#[derive(Debug)]
+struct Refused {
+    code: ErrorCode,
+    count: usize,
 }
 
 impl Unconfirmed {
@@ -25,16 +32,27 @@ impl Unconfirmed {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn concluded(&self, path: &str) {
+    /// Forgets a delete, and that it was refused, if it was.
+    pub(super) fn concluded(&self, path: &str, was_refused: bool) {
         self.count.fetch_sub(1, Ordering::Relaxed);
-        if let Some(refused) = self.refused.get() {
-            refused.send_if_modified(|refused| refused.remove(path).is_some());
+        if let Some(refused) = self.refused.get().filter(|_| was_refused) {
+            refused.send_modify(|refused| {
+                if let Some(of_path) = refused.get_mut(path) {
+                    of_path.count -= 1;
+                }
+                refused.retain(|_, of_path| of_path.count > 0);
+            });
         }
     }
 
-    pub(super) fn refused(&self, path: &Arc<str>, code: ErrorCode) {
+    /// Records that a delete is refused, for the first time or once more.
+    pub(super) fn refused(&self, path: &Arc<str>, code: ErrorCode, was_refused: bool) {
         let refused = self.refused.get_or_init(watch::Sender::default);
-        refused.send_if_modified(|refused| refused.insert(path.clone(), code) != Some(code));
+        refused.send_modify(|refused| {
+            let of_path = refused.entry(path.clone()).or_insert(Refused { code, count: 0 });
+            of_path.code = code;
+            of_path.count += usize::from(!was_refused);
+        });
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -43,7 +61,10 @@ impl Unconfirmed {
 
     /// How many are worth waiting for: those that are not refused.
     pub(crate) fn hopeful(&self) -> usize {
-        let refused = self.refused.get().map_or(0, |refused| refused.borrow().len());
+        let refused = self
+            .refused
+            .get()
+            .map_or(0, |refused| refused.borrow().values().map(|of_path| of_path.count).sum());
         self.count().saturating_sub(refused)
     }
 
@@ -51,12 +72,37 @@ impl Unconfirmed {
     pub(crate) async fn until_refused(&self, absolute: &str) -> ErrorCode {
         let mut refused = self.refused.get_or_init(watch::Sender::default).subscribe();
         loop {
-            let code = refused.borrow_and_update().get(absolute).copied();
+            let code = refused.borrow_and_update().get(absolute).map(|of_path| of_path.code);
             if let Some(code) = code {
                 return code;
             }
             // The sender lives as long as `self`.
             let _ = refused.changed().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Others remove the node of a refused delete, and the next one of its name is refused too.
+    #[test]
+    fn refused_deletes_of_one_name_are_counted() {
+        let (all, path) = (Unconfirmed::default(), Arc::from("/lock"));
+        let expect = |count, hopeful| assert_eq!((all.count(), all.hopeful()), (count, hopeful));
+        for _ in 0..2 {
+            all.begun();
+            all.refused(&path, ErrorCode::NO_AUTH, false);
+            all.refused(&path, ErrorCode::NO_AUTH, true);
+        }
+        all.begun();
+        expect(3, 1);
+        all.concluded(&path, true);
+        expect(2, 1);
+        all.concluded(&path, false);
+        expect(1, 0);
+        all.concluded(&path, true);
+        expect(0, 0);
     }
 }

@@ -110,9 +110,9 @@ impl ConnectOptions {
     /// holdings are still valid. Default: by the leader's confirmations.
     ///
     /// A member that is cut off from its leader keeps answering for a while after the leader has expired the session
-    /// and released its locks. So while anything is held in the session, or waited for in a queue, it sends a `sync`
-    /// instead of a ping, unless writes or `sync`s are in flight anyway: those pass through the leader. A session that
-    /// holds nothing sends pings.
+    /// and released its locks. So while anything is held in the session, or waited for in a queue, it sends a `sync`,
+    /// which passes through the leader, five times in the time that a lease lasts: unless a write or another `sync` has
+    /// been answered since. A session that holds nothing sends pings.
     ///
     /// [`Lease::Connection`] is for standalone servers, and for applications that accept the risk: any reply renews the
     /// whole session timeout.

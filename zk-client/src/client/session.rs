@@ -3,7 +3,7 @@
 use std::{future::Future, time::Duration};
 
 use bytes::Bytes;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use zk_proto::{
     OpCode, Secret, Zxid,
     path::Naming,
@@ -12,7 +12,7 @@ use zk_proto::{
 
 use crate::{
     carry::{lease_keeper::LeaseKeeper, session::Session},
-    driver::command::{Command, Handover},
+    driver::command::{Command, Detaching, Handover},
     error::{CallError as _, Cause, ConnectError, ReadError, Rejection, SessionEnd, WriteError},
     net::servers::Servers,
     request::{client::Client, pending::Pending},
@@ -161,13 +161,12 @@ impl Client {
             // Whatever the outcome, the session ends.
             let _ = closed.await;
         }
-        match self.handle.shared.session.ended().await {
-            SessionEnd::Closed if self.handle.shared.session.is_close_confirmed() => Ok(()),
-            SessionEnd::Closed => {
+        match self.handle.shared.session.wound_up().await {
+            (SessionEnd::Closed, true) | (SessionEnd::Expired, _) => Ok(()),
+            (SessionEnd::Closed, false) => {
                 Err(WriteError::unknown(OpCode::CLOSE_SESSION, Cause::DeadlineExceeded))
             }
-            SessionEnd::Expired => Ok(()),
-            end => Err(WriteError::NotApplied(Cause::SessionEnded(end))),
+            (end, _) => Err(WriteError::NotApplied(Cause::SessionEnded(end))),
         }
     }
 
@@ -186,17 +185,20 @@ impl Client {
     /// That begins before this returns the future. Dropping the future before it completes closes the session, also if
     /// there are clones. A close, before or meanwhile, goes first: the result is `None`.
     pub fn detach(mut self) -> impl Future<Output = Option<Credentials>> + Send + 'static {
-        let (caller, offered) = oneshot::channel();
+        let (offer, mut offered) = watch::channel(None);
+        let (accept, accepted) = oneshot::channel();
         // A cleanup client must not wait for itself.
         self.handle.change(|view| view.cleanup = None);
-        let asked = self.handle.shared.commands.send(Command::Detach(caller));
+        let detaching = Box::new(Detaching { offer, accepted });
+        let asked = self.handle.shared.commands.send(Command::Detach(detaching));
         async move {
             // The session of the last client is closed.
             let _alive = self;
             asked.ok()?;
-            let Handover { credentials, accepted } = offered.await.ok()?;
-            accepted.send(()).ok()?;
-            credentials
+            // Cannot be taken back while it is borrowed.
+            let offer = offered.wait_for(Option::is_some).await.ok()?;
+            accept.send(()).ok()?;
+            offer.as_ref().and_then(|Handover(credentials)| credentials.clone())
         }
     }
 }

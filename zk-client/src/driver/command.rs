@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use zk_proto::session::{Auth, Credentials, Outgoing, WatchBy};
 
 use super::token::Token;
@@ -27,7 +27,7 @@ pub(crate) enum Command {
     CleanupEnds,
     /// The caller has stopped waiting.
     Withdraw(Arc<Ticket>),
-    AddAuth(Auth, Token),
+    AddAuth(Purpose, Auth, Token),
     /// Some listeners on an absolute path have been dropped.
     Unwatch {
         by: WatchBy,
@@ -42,18 +42,27 @@ pub(crate) enum Command {
     UpdateServers(Vec<Arc<str>>),
     /// Within this time, or the default.
     Close(oneshot::Sender<()>, Option<Duration>),
-    Detach(oneshot::Sender<Handover>),
+    Detach(Box<Detaching>),
     /// Leave the session as it is, at once: it was to be resumed, and the caller has given up.
     Leave,
 }
 
-/// A session that nothing is left to do in, for the caller that wanted to leave it. It is left once that is accepted, and
-/// closed if the caller has gone.
+/// What there is between the driver and the caller that wants to leave the session.
+///
+/// The credentials say how far client and servers have come, so nothing may be sent or read once the caller has them. But
+/// the caller may never look for them, while commands and deadlines come. The driver therefore takes its offer back before
+/// it does anything, and the caller accepts while it holds the channel's lock: one of them is first.
 #[derive(Debug)]
-pub(crate) struct Handover {
-    pub(crate) credentials: Option<Credentials>,
-    pub(crate) accepted: oneshot::Sender<()>,
+pub(crate) struct Detaching {
+    /// The session in which nothing is left to do.
+    pub(crate) offer: watch::Sender<Option<Handover>>,
+    /// The session is left once it is accepted, and closed if the caller has gone.
+    pub(crate) accepted: oneshot::Receiver<()>,
 }
+
+/// The credentials of a session that nothing is left to do in; `None` if no server has granted one.
+#[derive(Debug)]
+pub(crate) struct Handover(pub(crate) Option<Credentials>);
 
 /// A submission, carried out by one or several requests.
 #[derive(Debug)]
@@ -72,7 +81,7 @@ impl Command {
                 batch.into_iter().for_each(|submission| submission.refuse(end, counters));
             }
             Self::CleanupBegins | Self::CleanupEnds => {}
-            Self::AddAuth(_, token) => token.refuse(end, counters),
+            Self::AddAuth(_, _, token) => token.refuse(end, counters),
             // Callers that wait for these watch the session itself.
             Self::Close(..)
             | Self::Detach(_)

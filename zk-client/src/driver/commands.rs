@@ -18,7 +18,6 @@ use super::{
     Driver,
     command::Handover,
     later::{DIALING_SLEEP_MAX, SLEEP_MAX, Task},
-    task::Detaching,
     token::Token,
 };
 use crate::{
@@ -70,51 +69,50 @@ impl Driver {
     }
 
     /// Offers the session to a caller that has asked to leave it, once nothing is left to do: the client that resumes it
-    /// would not know of unwanted nodes. Returns whether anything has happened.
-    pub(super) fn offer_when_done(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
-        let Some(Detaching::Asked(caller)) = self.detaching.as_deref_mut() else { return false };
-        let mut has_gone = caller.poll_closed(cx).is_ready();
+    /// would not know of unwanted nodes. Nothing is done behind it before the offer is [taken back](Self::take_offer_back).
+    pub(super) fn offer_when_done(&self) {
+        let Some(detaching) = self.detaching.as_deref() else { return };
         let swept = self.parts.known.sweeps.hopeful() == 0 && self.cleanups == 0;
-        let done = self.attempts.is_empty() && swept && self.parts.receiver.is_empty();
-        if done && !has_gone {
-            let (accepted, answer) = oneshot::channel();
-            let credentials = self.parts.session.credentials();
-            let offered = Some(Box::new(Detaching::Offered(answer)));
-            let asked = std::mem::replace(&mut self.detaching, offered);
-            if let Some(Detaching::Asked(caller)) = asked.map(|asked| *asked) {
-                has_gone = caller.send(Handover { credentials, accepted }).is_err();
-            }
+        if self.attempts.is_empty() && swept && self.parts.receiver.is_empty() {
+            detaching.offer.send_replace(Some(Handover(self.parts.session.credentials())));
         }
-        if has_gone {
-            // The caller was to have the session.
-            self.close_unless_closing(now);
-        }
-        done || has_gone
     }
 
-    /// Leaves the session if the caller to which it was offered has accepted it. Returns whether that is not known yet.
-    pub(super) fn awaits_acceptance(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(Detaching::Offered(answer)) = self.detaching.as_deref_mut() else { return false };
-        match Pin::new(answer).poll(cx) {
-            Poll::Pending => return true,
-            Poll::Ready(Ok(())) => {
-                self.detaching = None;
-                self.parts.session.detach();
-            }
-            Poll::Ready(Err(_)) => self.close_unless_closing(self.now()),
+    /// Takes an offer back, unless it has been accepted: then the session is left. Returns whether the caller has decided.
+    pub(super) fn take_offer_back(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(detaching) = self.detaching.as_deref_mut() else { return false };
+        detaching.offer.send_if_modified(|offer| {
+            *offer = None;
+            // There is nothing to wake the caller for.
+            false
+        });
+        let Poll::Ready(accepted) = Pin::new(&mut detaching.accepted).poll(cx) else {
+            return false;
+        };
+        self.detaching = None;
+        match accepted {
+            Ok(()) => self.parts.session.detach(),
+            // The caller was to have the session.
+            Err(_) => self.close_unless_closing(self.now()),
         }
-        false
+        true
     }
 
     /// Ends the session for want of a caller, in the time that another one has set if it is being ended already.
     pub(super) fn close_unless_closing(&mut self, now: Time) {
         if !self.is_closing {
-            self.close(now, None, Token::Nobody);
+            self.close(now, None, None);
         }
     }
 
     /// Ends the session, once the cleanup tasks have finished or three quarters of the time are over.
-    pub(super) fn close(&mut self, now: Time, limit: Option<Duration>, token: Token) {
+    pub(super) fn close(
+        &mut self,
+        now: Time,
+        limit: Option<Duration>,
+        done: Option<oneshot::Sender<()>>,
+    ) {
+        let token = Token::Closer(done);
         // What waits for room was submitted before.
         for command in self.parts.receiver.open() {
             self.obey(now, command);

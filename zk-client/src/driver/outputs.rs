@@ -1,7 +1,5 @@
 //! Carries out the session's outputs and delivers its replies.
 
-use std::time::Duration;
-
 use zk_proto::{
     Time,
     session::{Lease, Outcome, Output, State, WatchNotice, Watcher as _},
@@ -65,8 +63,8 @@ impl Driver {
                 }
             }
             Output::State(state) => {
-                if let State::Connected(negotiated) = &state {
-                    self.judge_margin(negotiated.timeout);
+                if matches!(state, State::Connected(_)) {
+                    self.judge_margin();
                     // Another member may have other permissions.
                     self.later.hurry_refused(now);
                 }
@@ -84,7 +82,8 @@ impl Driver {
                     it.close_confirmed |= confirmed;
                     confirmed
                 });
-                let _ = done.send(());
+                // The caller may have gone.
+                let _ = done.map(|done| done.send(()));
             }
             Token::Attempt(id) => {
                 let Published { id: session, epoch, .. } = self.parts.known.board.get();
@@ -107,10 +106,9 @@ impl Driver {
                     DeleteStep::Refused(sweep, pause) => {
                         self.later.put(now.after(pause), Task::Refused(sweep));
                     }
-                    DeleteStep::Concluded(path) => self.parts.known.sweeps.concluded(&path),
+                    DeleteStep::Concluded => {}
                 }
             }
-            Token::Nobody => {}
         }
     }
 
@@ -148,8 +146,11 @@ impl Driver {
     }
 
     /// Warns if the granted timeout is too short for the requested margin: servers may grant less than requested.
-    fn judge_margin(&self, timeout: Duration) {
+    fn judge_margin(&self) {
         if let Lease::Margin(wished) = self.parts.lease_by {
+            // Of a resumed session, which may have a shorter one than its heir has been granted.
+            let timeout =
+                self.parts.session.credentials().map(|own| own.timeout).unwrap_or_default();
             let margin = self.parts.lease_by.margin(timeout);
             if margin != wished {
                 tracing::warn!(

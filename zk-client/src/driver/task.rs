@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::oneshot, task::yield_now};
+use tokio::task::yield_now;
 use zk_proto::{
     Time,
     session::{Lease as LeaseBy, Outgoing, Output, ProbeAnswer, Session},
@@ -25,7 +25,7 @@ use crate::{
     },
     clock::Clock,
     driver::{
-        command::{Command, Handover, Purpose, Submission},
+        command::{Command, Detaching, Purpose, Submission},
         frames::Frames,
         token::Token,
     },
@@ -100,13 +100,6 @@ pub(crate) struct Driver {
     pub(super) is_quiet: bool,
 }
 
-pub(super) enum Detaching {
-    Asked(oneshot::Sender<Handover>),
-    /// Waits for the caller to accept it. Nothing is sent and nothing read meanwhile: the credentials say how far both have
-    /// come.
-    Offered(oneshot::Receiver<()>),
-}
-
 pub(super) struct Probe {
     pub(super) server: Arc<str>,
     pub(super) answer: Pin<Box<dyn Future<Output = ProbeAnswer> + Send>>,
@@ -150,9 +143,6 @@ impl Driver {
     /// Other tasks run once half of the due replies have been delivered, or [fewer](Self::leave_lockstep): if all were, and only then followed by new
     /// requests, client and server would alternate instead of working concurrently.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.awaits_acceptance(cx) {
-            return Poll::Pending;
-        }
         if self.answers == 0 {
             // Requests submitted during the pause are sent before anything else is handled.
             self.take_commands(cx);
@@ -161,16 +151,17 @@ impl Driver {
         self.answers = ANSWERS_MIN.max(self.under_way.div_ceil(2));
         for _ in 0..TURNS_PER_POLL {
             let busy = self.turn(cx);
-            if self.awaits_acceptance(cx) {
-                return Poll::Pending;
-            }
             if self.answers == 0 {
                 break;
             }
             if self.parts.session.over().is_some() && !busy {
                 return Poll::Ready(());
             }
-            if !busy && self.wait(cx) {
+            if busy {
+                continue;
+            }
+            self.offer_when_done();
+            if self.wait(cx) {
                 if self.is_quiet {
                     self.parts.session.shrink();
                 }
@@ -189,7 +180,8 @@ impl Driver {
 
     /// Polls every source once, in a fixed order. Returns whether any was ready.
     fn turn(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut busy = self.take_commands(cx);
+        let mut busy = self.take_offer_back(cx);
+        busy |= self.take_commands(cx);
         let now = self.now();
         busy |= self.advance_link(cx, now);
         busy |= self.advance_probe(cx, now);
@@ -217,7 +209,6 @@ impl Driver {
         self.publish_lease();
         self.count_load();
         self.close_when_done(now);
-        busy |= self.offer_when_done(cx, now);
         busy | self.write(cx)
     }
 
@@ -265,7 +256,10 @@ impl Driver {
             Command::CleanupBegins => self.cleanups += 1,
             Command::CleanupEnds => self.cleanups -= 1,
             Command::Withdraw(ticket) => self.withdraw(now, &ticket),
-            Command::AddAuth(auth, token) => self.add_auth(now, auth, token),
+            Command::AddAuth(purpose, ..) if self.refuses(purpose) => {
+                command.refuse(SessionEnd::Closed, &self.parts.counters);
+            }
+            Command::AddAuth(_, auth, token) => self.add_auth(now, auth, token),
             Command::Unwatch { by, path } => self.unwatch(now, by, &path),
             Command::RemoveWatches { kinds, path } => {
                 for by in kinds {
@@ -277,14 +271,14 @@ impl Driver {
                 }
             }
             Command::UpdateServers(servers) => self.parts.session.update_servers(now, servers),
-            Command::Close(done, limit) => self.close(now, limit, Token::Closer(done)),
-            Command::Detach(caller) => {
+            Command::Close(done, limit) => self.close(now, limit, Some(done)),
+            Command::Detach(detaching) => {
                 if self.is_closing {
                     // The caller is told that there is no session.
                     return;
                 }
                 self.announce_closing();
-                self.detaching = Some(Box::new(Detaching::Asked(caller)));
+                self.detaching = Some(detaching);
                 // What waits for room may have a node to give back.
                 for command in self.parts.receiver.open() {
                     self.obey(now, command);
@@ -294,9 +288,14 @@ impl Driver {
         }
     }
 
-    fn submit(&mut self, now: Time, purpose: Purpose, submission: Submission) {
+    /// Whether the session is being left, or closed behind what others have to give back.
+    fn refuses(&self, purpose: Purpose) -> bool {
         let leaves = self.detaching.is_some() || self.closing.is_some();
-        if leaves && purpose == Purpose::Use {
+        leaves && purpose == Purpose::Use
+    }
+
+    fn submit(&mut self, now: Time, purpose: Purpose, submission: Submission) {
+        if self.refuses(purpose) {
             self.parts.receiver.free(submission.permit());
             // No other client would know of the node.
             if let Some(deletion) = submission.unreplaced() {

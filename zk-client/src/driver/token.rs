@@ -20,11 +20,11 @@ use crate::{
 #[derive(Debug)]
 pub(crate) enum Token {
     Caller(Caller),
-    Closer(oneshot::Sender<()>),
+    /// Of the session, if there is one.
+    Closer(Option<oneshot::Sender<()>>),
     Attempt(AttemptId),
     /// Boxed, since it is larger than all others.
     GuaranteedDelete(Box<GuaranteedDelete>),
-    Nobody,
 }
 
 /// A caller as the driver knows it.

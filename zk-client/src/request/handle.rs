@@ -181,7 +181,7 @@ impl Handle {
         self.shared.session.end().unwrap_or(SessionEnd::Closed)
     }
 
-    fn purpose(&self) -> Purpose {
+    pub(super) fn purpose(&self) -> Purpose {
         if self.cleanup.is_some() { Purpose::Cleanup } else { Purpose::Use }
     }
 

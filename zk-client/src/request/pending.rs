@@ -209,7 +209,7 @@ impl Pending<(), ReadError> {
     pub(crate) fn add_auth(handle: &Handle, auth: Auth) -> Self {
         let (op, (reply, outcome)) = (OpCode::AUTH, oneshot::channel());
         let token = Token::Caller(Caller::new(op, reply, None));
-        handle.command_in_turn(Command::AddAuth(auth, token));
+        handle.command_in_turn(Command::AddAuth(handle.purpose(), auth, token));
         let read: fn(&Answer) -> _ = |answer| match answer.code {
             ErrorCode::OK => Ok(()),
             code => Err(Unread::Code(code)),

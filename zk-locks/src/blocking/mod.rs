@@ -39,14 +39,10 @@ use tokio::{
     runtime::{Builder, Handle},
     sync::oneshot,
     task::unconstrained,
-    time::timeout,
 };
-use zk_client::{Client, ConnectError, ConnectOptions, SessionState};
+use zk_client::{Client, ConnectError, ConnectOptions};
 
 mod recipes;
-
-/// How long a thread waits for the end of its session to be confirmed before it ends.
-const FAREWELL: Duration = Duration::from_secs(5);
 
 /// How long a future stands still at most that has yielded on a thread of another runtime.
 const YIELDED: Duration = Duration::from_millis(5);
@@ -111,17 +107,14 @@ impl BlockingSession {
                     Ok(client) => client,
                     Err(error) => return drop(started.send(Err(SessionError::from(error)))),
                 };
-                let mut session = client.session();
+                let session = client.session();
                 if started.send(Ok((client, Handle::current()))).is_err() {
                     return;
                 }
                 // Resolves when the sender is dropped.
                 let _ = stopped.await;
                 // The last client is dropped now, which closes the session, unless a value that is not `Blocking` has one.
-                while !matches!(session.state(), SessionState::Closing | SessionState::Ended(_)) {
-                    session.changed().await;
-                }
-                let _ = timeout(FAREWELL, session.ended()).await;
+                session.ended().await;
             });
         };
         let driving = thread::Builder::new().name("zk-session".to_owned()).spawn(drive)?;

@@ -8,9 +8,11 @@
 //! | `guard` | the lock while it is held |
 //! | `take` | from the head of the queue to a grant, through any loss of replies |
 //! | `tenure` | the state of a held grant, and its renewal |
+//! | `doubt` | questions that have to be answered |
 //! | `record` | the data of a grant |
 
 mod acquire;
+mod doubt;
 mod guard;
 mod holder;
 mod lock;

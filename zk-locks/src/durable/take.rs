@@ -16,6 +16,7 @@ use zk_client::{
 
 use super::{
     DurableGuard, DurableLock,
+    doubt::until_answered,
     record::Record,
     tenure::{RECHECK, Terms},
 };
@@ -307,7 +308,7 @@ impl Take {
                 rejection => Err(AcquireError::Rejected(rejection)),
             },
             Err(WriteError::InDoubt { cause, .. }) if !matches!(cause, Cause::SessionEnded(_)) => {
-                client.resolve_in_doubt().await?;
+                until_answered(|| client.resolve_in_doubt()).await?;
                 self.found(path).await
             }
             Err(WriteError::NotApplied(Cause::Disconnected(_))) => Ok(Made::No),
@@ -317,7 +318,7 @@ impl Take {
 
     /// Whether the grant is there. Conclusive only when nothing is in flight any more.
     async fn found(&self, path: &str) -> Result<Made, AcquireError> {
-        let found = self.client.exists(path).await?;
+        let found = until_answered(|| self.client.exists(path)).await?;
         Ok(found.map_or(Made::No, |stat| Made::Yes(stat.czxid)))
     }
 }

@@ -17,6 +17,7 @@ use zk_client::{
     path::{name, parent},
 };
 
+use super::doubt::until_answered;
 use crate::{error::Lost, token::FencingToken};
 
 /// How often a grant is renewed in each lease.
@@ -165,7 +166,7 @@ impl Tenure {
         let kept = async {
             if begins == Begins::Late {
                 // Its server may not know of the grant yet, and the lease has been running down.
-                client.resolve_in_doubt().await?;
+                until_answered(|| client.resolve_in_doubt()).await?;
                 self.renew(client, pause).await?;
             }
             // However often something happens beside the grant.

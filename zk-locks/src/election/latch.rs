@@ -228,7 +228,7 @@ impl LatchTask {
                 Err(error) if may_pass(&error) => PAUSE,
                 Err(error) => {
                     self.publisher.send_replace(LatchState::Ended(error));
-                    return;
+                    return self.has_left(former).await;
                 }
             };
             tokio::select! {

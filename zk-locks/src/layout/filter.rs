@@ -48,7 +48,9 @@ impl Filter {
 
     /// Parses a name, whether or not it counts here; returns the name if it has no number.
     pub(crate) fn parse<N: AsRef<str>>(&self, name: N) -> Result<Entry<N>, N> {
-        match self.names.and_then(|names| names.numbered(name.as_ref())) {
+        // The nodes of a named lock are called after it, and not as others are here.
+        let names = self.names.filter(|_| self.named.is_none());
+        match names.and_then(|names| names.numbered(name.as_ref())) {
             Some((sequence, kind)) => Ok(Entry { name, sequence, kind }),
             None => Entry::parse(name),
         }

@@ -248,3 +248,42 @@ impl MultiResult {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transaction_fails_for_the_error_that_is_its_own() {
+        let results = |codes: &[ErrorCode]| {
+            let mut out = BytesMut::new();
+            for err in codes {
+                MultiHeader { op: OpCode::ERROR, done: false, err: *err }.encode(&mut out);
+                ErrorResponse { err: *err }.encode(&mut out);
+            }
+            MultiHeader::END.encode(&mut out);
+            out.freeze()
+        };
+        let (undone, skipped) = (ErrorCode::OK, ErrorCode::RUNTIME_INCONSISTENCY);
+        let refused = ErrorCode::SESSION_EXPIRED;
+        for (codes, first) in [
+            (&[refused, skipped][..], refused),
+            (&[undone, refused, ErrorCode::NO_NODE], refused),
+            (&[undone, skipped, refused], refused),
+            (&[undone, skipped], ErrorCode::OK),
+            (&[], ErrorCode::OK),
+        ] {
+            let results = results(codes);
+            assert_eq!(MultiHeader::first_error(&results), first, "{codes:?}");
+            // One that is cut off in the repeated code has said all before.
+            for len in 0..results.len() {
+                let cut = MultiHeader::first_error(&results.slice(..len));
+                assert!(cut == first || cut.is_ok(), "{len} bytes of {codes:?}");
+            }
+        }
+        let mut done = BytesMut::new();
+        MultiHeader { op: OpCode::DELETE, done: false, err: undone }.encode(&mut done);
+        MultiHeader { op: OpCode::ERROR, done: false, err: refused }.encode(&mut done);
+        assert_eq!(MultiHeader::first_error(&done.freeze()), ErrorCode::OK, "it was carried out");
+    }
+}

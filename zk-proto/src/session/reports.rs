@@ -12,6 +12,9 @@ use crate::time::Time;
 /// Answers that are kept. Those of a moment stand for one, so that these reach far enough back.
 const ANSWERS_MAX: usize = 8;
 
+/// The shortest moment.
+const GAP_MIN: Duration = Duration::from_millis(1);
+
 /// The answers of one connection, as far as it matters when they came.
 #[derive(Clone, Debug)]
 pub(crate) struct Reports {
@@ -104,8 +107,9 @@ impl Reports {
 
 const fn least_gap(delay: Duration) -> Duration {
     match delay.checked_div(4) {
-        Some(gap) => gap,
-        None => Duration::ZERO,
+        // Moments of no length do not grow when there are too many.
+        Some(gap) if gap.as_nanos() > GAP_MIN.as_nanos() => gap,
+        _ => GAP_MIN,
     }
 }
 
@@ -169,19 +173,22 @@ mod tests {
     /// However much is answered, and however late: never more than was answered in time, and hardly less.
     #[test]
     fn what_is_known_of_busy_connections_falls_behind_little() {
-        for (every, late) in [(1, 1), (7, 300), (100, 2_000), (400, 900), (1_000, 6_000)] {
-            let mut reports = Reports::new(Duration::from_secs(1));
-            reports.begin(Some(at(0)), Duration::from_secs(1));
+        let loads = [(1, 1), (1, 20), (7, 300), (100, 2_000), (400, 900), (1_000, 6_000)];
+        let delays = [0, 1, 10, 1_000];
+        for ((every, late), delay) in loads.into_iter().flat_map(|load| delays.map(|it| (load, it)))
+        {
+            let mut reports = Reports::new(Duration::from_millis(delay));
+            reports.begin(Some(at(0)), Duration::from_millis(delay));
             for sent in (0..60_000).step_by(every) {
                 let (now, sent) = (at(sent + late), at(sent));
                 let told = reports.told_by(sent).unwrap();
                 reports.answered(now, sent, sent);
-                let sure = sent.since_epoch().saturating_sub(Duration::from_millis(1_000 + late));
-                assert!(told <= at(0).max(Time::new(sure)), "every {every}, {late} late");
-                let behind = Duration::from_millis(1_000 + every as u64 + 2 * late);
+                let sure = sent.since_epoch().saturating_sub(Duration::from_millis(delay + late));
+                assert!(told <= at(0).max(Time::new(sure)), "every {every}, {late} late, {delay}");
+                let behind = Duration::from_millis(delay + every as u64 + 2 * late);
                 assert!(
                     told.after(behind) >= Time::new(sure),
-                    "every {every}, {late} late: {told}"
+                    "every {every}, {late} late, {delay}: {told}"
                 );
             }
         }

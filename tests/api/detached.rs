@@ -1,0 +1,143 @@
+//! Sessions that are left: what comes between the wish, the offer of the driver, and the caller that takes it.
+
+use std::{
+    future::Future as _,
+    pin::pin,
+    task::{Context, Waker},
+    time::Duration,
+};
+
+use zk_client::{Cause, CreateMode, ReadError, SessionEnd, SessionState, WriteError};
+use zk_testkit::server::Config;
+use zk_tests::{
+    network::{Network, pass},
+    patience::within,
+    polls::{dropped_after, dropped_when_woken},
+};
+
+use super::promises::{ME, MOMENT, connected, play};
+
+fn sessions(network: &Network) -> usize {
+    network.look(|server| server.sessions().count())
+}
+
+#[test]
+fn detach_that_is_dropped_closes() {
+    play(Config::default(), async |network| {
+        let zk = connected(network).await;
+        assert!(dropped_after(1, zk.detach()).await.is_none());
+        pass(MOMENT).await;
+        assert_eq!(sessions(network), 0, "by the last client");
+
+        let zk = connected(network).await;
+        assert!(dropped_after(1, zk.clone().detach()).await.is_none());
+        assert_eq!(within(zk.session().ended()).await, SessionEnd::Closed);
+        assert_eq!(sessions(network), 0, "by one of several");
+
+        // Before it was looked at, and with the answer on its way to the caller.
+        for wakes in [0, 1] {
+            for is_last in [false, true] {
+                let zk = connected(network).await;
+                let kept = (!is_last).then(|| zk.clone());
+                assert!(dropped_when_woken(wakes, zk.detach()).await.is_none());
+                pass(MOMENT).await;
+                assert_eq!(sessions(network), 0, "woken {wakes} times, {is_last}");
+                drop(kept);
+            }
+        }
+    });
+}
+
+#[test]
+fn detach_does_not_undo_a_close() {
+    play(Config::default(), async |network| {
+        for close_first in [true, false] {
+            let zk = connected(network).await;
+            let mut cx = Context::from_waker(Waker::noop());
+            let (mut close, mut detach) = (pin!(zk.close()), pin!(zk.clone().detach()));
+            if close_first {
+                assert!(close.as_mut().poll(&mut cx).is_pending());
+            }
+            assert!(detach.as_mut().poll(&mut cx).is_pending());
+            assert_eq!(close.await, Ok(()));
+            assert_eq!(detach.await, None);
+            assert_eq!(sessions(network), 0);
+        }
+    });
+}
+
+/// A caller that has asked and looks elsewhere stops nobody.
+#[test]
+fn detach_that_nobody_polls_holds_nothing_up() {
+    play(Config::default(), async |network| {
+        let refused = || Cause::SessionEnded(SessionEnd::Closed);
+        // The driver has offered the session when each of these comes.
+        let offered = async || {
+            let zk = connected(network).await;
+            zk.create("/mine", b"").mode(CreateMode::Ephemeral).await.unwrap();
+            let left = zk.clone().detach();
+            pass(MOMENT).await;
+            (zk, left)
+        };
+
+        let (zk, left) = offered().await;
+        assert_eq!(within(zk.close()).await, Ok(()));
+        assert_eq!(left.await, None);
+        assert_eq!(sessions(network), 0);
+
+        let (zk, left) = offered().await;
+        network.cut(ME);
+        let limit = Duration::from_secs(1);
+        assert!(matches!(within(zk.close_within(limit)).await, Err(WriteError::InDoubt { .. })));
+        assert_eq!(left.await, None);
+        network.heal();
+        pass(Duration::from_secs(30)).await;
+
+        let (zk, left) = offered().await;
+        assert_eq!(within(zk.get("/")).await.unwrap_err(), ReadError::Unavailable(refused()));
+        let late = within(zk.add_auth("digest", "ann:secret")).await.unwrap_err();
+        assert_eq!(late, ReadError::Unavailable(refused()));
+        // It is kept alive, however long nobody looks.
+        pass(Duration::from_secs(60)).await;
+        let heir = network.options(ME, "", 8).resume(left.await.unwrap()).connect().await.unwrap();
+        assert!(heir.exists("/mine").await.unwrap().is_some());
+        heir.close().await.unwrap();
+
+        let (zk, left) = offered().await;
+        network.cut(ME);
+        assert_eq!(within(zk.session().ended()).await, SessionEnd::Expired);
+        assert_eq!(left.await, None);
+        network.heal();
+        pass(Duration::from_secs(30)).await;
+
+        // What has to be given back is taken back from the heir's sight.
+        let zk = connected(network).await;
+        let made = zk.create("/own", b"").mode(CreateMode::Ephemeral).protected().await;
+        let own = made.unwrap().owned.unwrap();
+        let path = own.path().to_owned();
+        let left = zk.clone().detach();
+        pass(MOMENT).await;
+        assert_eq!(zk.session().state(), SessionState::Closing);
+        drop(own);
+        pass(MOMENT).await;
+        let heir = network.options(ME, "", 9).resume(left.await.unwrap()).connect().await.unwrap();
+        assert_eq!(heir.exists(&path).await.unwrap(), None);
+    });
+}
+
+/// The close that a dropped detach makes is confirmed to those that ask too.
+#[test]
+fn close_behind_a_dropped_detach_is_confirmed() {
+    play(Config::default(), async |network| {
+        for waits in [false, true] {
+            let zk = connected(network).await;
+            drop(zk.clone().detach());
+            if waits {
+                pass(MOMENT).await;
+                assert_eq!(sessions(network), 0);
+            }
+            assert_eq!(within(zk.close()).await, Ok(()));
+            assert_eq!(sessions(network), 0);
+        }
+    });
+}
