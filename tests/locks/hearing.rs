@@ -13,7 +13,7 @@ use std::{
 };
 
 use tokio::time::sleep;
-use zk_client::{AclList, BoxFuture, Id, Perms};
+use zk_client::{AclList, BoxFuture, CreateMode, Id, Perms};
 use zk_locks::{
     AcquireError, Client, CohortLock, Election, Guard, Lock, Lost, Metrics, MultiLock, RwLock,
     Status,
@@ -102,6 +102,21 @@ async fn loss_of_an_oversized_node_is_reported(setup: Setup) {
     };
     let (ended, ()) = within(async { tokio::join!(scope.as_mut(), reconnected) }).await;
     assert_eq!(ended, Err(Lost::NodeDeleted));
+}
+
+/// Nor does another node of the same name deceive it.
+#[test_with(on_each_release)]
+async fn replacement_by_an_oversized_node_is_reported(setup: Setup) {
+    let zk = setup.options().reply_len_max(4096).connect().await.unwrap();
+    let path = setup.existing("replaced").await;
+    let guard = within(Lock::named(&zk, &path, "report").build().acquire()).await.unwrap();
+    let mut scope = pin!(guard.scope(pending::<()>()));
+    assert_eq!(dropped_after(1, scope.as_mut()).await, None);
+    let own = guard.path();
+    let multi = setup.outsider.multi().delete(own);
+    let multi = multi.create(own, &[b'x'; 8192], CreateMode::Persistent);
+    within(multi).await.unwrap().unwrap();
+    assert_eq!(within(scope).await, Err(Lost::NodeDeleted));
 }
 
 /// Waits until a server keeps a watch on the node of a guard.

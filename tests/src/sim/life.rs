@@ -194,6 +194,7 @@ async fn spend(ctx: &mut ClientContext, rng: &mut Rng, client: Client) -> Option
         }
         workers.stop(Stop::Finish);
         workers.done().await;
+        tells_its_end(ctx, &client, end).await;
         return None;
     }
     if *ctx.phase.borrow() >= Phase::Drain {
@@ -239,7 +240,7 @@ async fn end(
             workers.stop(if rng.one_in(2) { Stop::Drop } else { Stop::Finish });
             workers.done().await;
             let id = client.session().id();
-            let mut credentials = client.detach().await?;
+            let mut credentials = leave(ctx, rng, client).await?;
             ctx.count("sessions handed over");
             ctx.check().check_left(ctx.number, id);
             if rng.one_in(3) && credentials.next_xid.0 < 1 << 30 {
@@ -258,6 +259,32 @@ async fn end(
     workers.stop(Stop::Finish);
     workers.done().await;
     None
+}
+
+/// Leaves a session, and looks for what comes of it at once or some time later; another task may close it meanwhile.
+async fn leave(ctx: &ClientContext, rng: &mut Rng, client: Client) -> Option<Credentials> {
+    let other = rng.one_in(4).then(|| client.clone());
+    let left = client.detach();
+    if rng.one_in(2) {
+        ctx.count("sessions left and not looked for");
+        pass(rng.scaled(1, 30_000)).await;
+    }
+    let Some(other) = other else { return left.await };
+    ctx.count("sessions closed while they were left");
+    close(ctx, &other).await;
+    if left.await.is_some() {
+        ctx.check().violated("L4", format!("c{} has what it has closed", ctx.number));
+    }
+    None
+}
+
+/// What is asked of a session that is over is refused for that reason.
+async fn tells_its_end(ctx: &ClientContext, client: &Client, end: SessionEnd) {
+    let told = client.exists("/").await.map_err(|error| error.session_end());
+    if told != Err(Some(end)) {
+        let text = format!("c{} is told {told:?} of its session, and it is {end}", ctx.number);
+        ctx.check().violated("E1", text);
+    }
 }
 
 /// Whether the servers have a session.

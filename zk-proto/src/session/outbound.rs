@@ -271,6 +271,17 @@ mod tests {
     }
 
     #[test]
+    fn burst_leaves_no_buffer_behind() {
+        for (len, is_kept) in [(LEN_KEPT, true), (LEN_KEPT + 1, false)] {
+            let mut outbound = Outbound::default();
+            outbound.write(|out| out.resize(len, 0));
+            outbound.advance(len);
+            outbound.write(|out| out.resize(1, 0));
+            assert_eq!(outbound.tail.capacity() > LEN_KEPT / 2, is_kept, "{len} bytes");
+        }
+    }
+
+    #[test]
     fn secret_is_not_moved_while_it_is_written() {
         let mut outbound = Outbound::default();
         outbound.write(|out| out.resize(LEN_KEPT + 1, 0));

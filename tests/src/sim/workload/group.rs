@@ -49,7 +49,12 @@ async fn catch_up(
             return Ok(());
         }
         match timeout(Duration::from_millis(patience), following.next()).await {
-            Ok(Ok(now)) => told = now,
+            Ok(Ok(now)) => {
+                if now == told {
+                    worker.shown_wrong("E1", &format!("is told {now:?} twice"));
+                }
+                told = now;
+            }
             Ok(Err(error)) => return Err(over(error)),
             Err(_) => {
                 if worker.ctx.stalled() == stalled {

@@ -1,5 +1,6 @@
 //! The election: who leads, who is told of it, and who comes next.
 
+use zk_client::SessionState;
 use zk_locks::{Contender, Election, Follow};
 
 use super::{Cut, Known, Solo};
@@ -8,9 +9,8 @@ use crate::sim::{pass, workload::election::leads};
 pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     let builder = Election::builder(&solo.worker.client, &solo.path);
     let election = solo.set_up(builder);
-    let mut follow = election.follow();
-    let nobody = follow.next().await;
-    let nobody = solo.read(nobody)?;
+    let mut follow = Following { leaders: election.follow(), last: None };
+    let nobody = follow.next(solo).await?;
     solo.expect("E1", nobody.is_none(), format_args!("{nobody:?} is told to lead"))?;
     let lead = election.campaign(b"the first").await;
     let lead = solo.had("campaigning in", lead)?;
@@ -47,14 +47,37 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     })
     .await?;
     latch.resign().await;
+    let state = solo.worker.client.session().state();
+    let is_over = matches!(state, SessionState::Closing | SessionState::Ended(_));
+    if let Some(node) = node.filter(|_| !is_over) {
+        let is_gone = !solo.worker.ctx.check().is_there(&node);
+        solo.expect("E1", is_gone, format_args!("has left, and {node} is there"))?;
+    }
     solo.until_left(0).await?;
     told(solo, &mut follow, |told| told.is_none()).await
+}
+
+struct Following {
+    leaders: Follow<Option<Contender>>,
+    last: Option<Option<Contender>>,
+}
+
+impl Following {
+    /// The next state, which differs from the one before.
+    async fn next(&mut self, solo: &Solo) -> Known<Option<Contender>> {
+        let next = self.leaders.next().await;
+        let next = solo.read(next)?;
+        let differs = self.last.as_ref() != Some(&next);
+        solo.expect("E1", differs, format_args!("is told {next:?} twice"))?;
+        self.last = Some(next.clone());
+        Ok(next)
+    }
 }
 
 /// Those who follow are told of it sooner or later.
 async fn told(
     solo: &Solo,
-    follow: &mut Follow<Option<Contender>>,
+    follow: &mut Following,
     is_it: impl Fn(Option<&Contender>) -> bool,
 ) -> Known<()> {
     let ctx = &solo.worker.ctx;
@@ -62,7 +85,7 @@ async fn told(
     loop {
         let next = tokio::select! {
             biased;
-            next = follow.next() => solo.read(next)?,
+            next = follow.next(solo) => next?,
             () = pass(1_000) => {
                 // The leader may have lost its lead meanwhile.
                 if ctx.check().is_overdue(ctx.number, since) {
