@@ -267,7 +267,13 @@ async fn leave(ctx: &ClientContext, rng: &mut Rng, client: Client) -> Option<Cre
     let left = client.detach();
     if rng.one_in(2) {
         ctx.count("sessions left and not looked for");
-        pass(rng.scaled(1, 30_000)).await;
+        // Every client has to be back then.
+        let mut phase = ctx.phase.clone();
+        tokio::select! {
+            biased;
+            _ = phase.wait_for(|phase| *phase >= Phase::Converge) => {}
+            () = pass(rng.scaled(1, 30_000)) => {}
+        }
     }
     let Some(other) = other else { return left.await };
     ctx.count("sessions closed while they were left");
