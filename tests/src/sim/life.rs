@@ -277,8 +277,8 @@ async fn leave(ctx: &ClientContext, rng: &mut Rng, client: Client) -> Option<Cre
     }
     let Some(other) = other else { return left.await };
     ctx.count("sessions closed while they were left");
-    close(ctx, &other).await;
-    if left.await.is_some() {
+    let ((), left) = tokio::join!(biased; close(ctx, &other), left);
+    if left.is_some() {
         ctx.check().violated("L4", format!("c{} has what it has closed", ctx.number));
     }
     None

@@ -37,10 +37,11 @@ impl Unconfirmed {
         self.count.fetch_sub(1, Ordering::Relaxed);
         if let Some(refused) = self.refused.get().filter(|_| was_refused) {
             refused.send_modify(|refused| {
-                if let Some(of_path) = refused.get_mut(path) {
-                    of_path.count -= 1;
+                let Some(of_path) = refused.get_mut(path) else { return };
+                of_path.count -= 1;
+                if of_path.count == 0 {
+                    refused.remove(path);
                 }
-                refused.retain(|_, of_path| of_path.count > 0);
             });
         }
     }

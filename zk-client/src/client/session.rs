@@ -139,7 +139,7 @@ impl Client {
     /// future after the first poll does not stop the close.
     ///
     /// # Errors
-    /// [`InDoubt`](WriteError::InDoubt) if no server has confirmed; [`NotApplied`](WriteError::NotApplied) if the servers
+    /// [`InDoubt`](WriteError::InDoubt) if no server has confirmed, as of a session that was [left](Client::detach); [`NotApplied`](WriteError::NotApplied) if the servers
     /// refuse the credentials, and keep the session until it expires.
     pub async fn close(&self) -> Result<(), WriteError> {
         self.end(None).await
@@ -183,7 +183,8 @@ impl Client {
     /// lock. Nobody deletes that node until the other client's session ends: drop such attempts before.
     ///
     /// That begins before this returns the future. Dropping the future before it completes closes the session, also if
-    /// there are clones. A close, before or meanwhile, goes first: the result is `None`.
+    /// there are clones. A close, before or meanwhile, goes first: the result is `None`. Of several calls, the last one has
+    /// the session.
     pub fn detach(mut self) -> impl Future<Output = Option<Credentials>> + Send + 'static {
         let (offer, mut offered) = watch::channel(None);
         let (accept, accepted) = oneshot::channel();
@@ -193,10 +194,13 @@ impl Client {
         let asked = self.handle.shared.commands.send(Command::Detach(detaching));
         async move {
             // The session of the last client is closed.
-            let _alive = self;
+            let client = self;
             asked.ok()?;
-            // Cannot be taken back while it is borrowed.
-            let offer = offered.wait_for(Option::is_some).await.ok()?;
+            let commands = &client.handle.shared.commands;
+            // Behind what has been sent by now: to give something back, or to close the session. Cannot be taken back while
+            // it is borrowed.
+            let is_last = |offer: &Option<Handover>| offer.is_some() && commands.is_idle();
+            let offer = offered.wait_for(is_last).await.ok()?;
             accept.send(()).ok()?;
             offer.as_ref().and_then(|Handover(credentials)| credentials.clone())
         }

@@ -50,8 +50,9 @@ pub(crate) enum Command {
 /// What there is between the driver and the caller that wants to leave the session.
 ///
 /// The credentials say how far client and servers have come, so nothing may be sent or read once the caller has them. But
-/// the caller may never look for them, while commands and deadlines come. The driver therefore takes its offer back before
-/// it does anything, and the caller accepts while it holds the channel's lock: one of them is first.
+/// the caller may never look for them, while commands and deadlines come. The driver therefore takes its offer back at the
+/// begin of each turn, and makes it at the end of one that is the last for now. The caller accepts while it holds the channel's
+/// lock, unless there are commands that the driver has not taken: one of them is first.
 #[derive(Debug)]
 pub(crate) struct Detaching {
     /// The session in which nothing is left to do.

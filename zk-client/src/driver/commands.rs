@@ -2,13 +2,13 @@
 
 use std::{
     future::Future as _,
-    pin::Pin,
+    pin::pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, task::unconstrained};
 use zk_proto::{
     Time,
     session::{Auth, Cause, Outcome, WatchBy, Watcher as _, Withdrawn},
@@ -86,9 +86,9 @@ impl Driver {
             // There is nothing to wake the caller for.
             false
         });
-        let Poll::Ready(accepted) = Pin::new(&mut detaching.accepted).poll(cx) else {
-            return false;
-        };
+        // Whatever this task has used of its time.
+        let mut accepted = pin!(unconstrained(&mut detaching.accepted));
+        let Poll::Ready(accepted) = accepted.as_mut().poll(cx) else { return false };
         self.detaching = None;
         match accepted {
             Ok(()) => self.parts.session.detach(),
@@ -194,11 +194,13 @@ impl Driver {
         for command in self.parts.receiver.close() {
             self.obey(now, command);
         }
-        // There is nothing left to be closed.
-        for task in self.later.all().filter(|task| !matches!(task, Task::Close)) {
-            self.carry_on(now, task);
-        }
-        while let Some(output) = self.parts.session.poll() {
+        loop {
+            // There is nothing left to be closed.
+            for task in self.later.all().filter(|task| !matches!(task, Task::Close)) {
+                self.carry_on(now, task);
+            }
+            // What has failed before may be tried again behind it, in vain.
+            let Some(output) = self.parts.session.poll() else { break };
             self.carry_out(now, output);
         }
     }

@@ -1,5 +1,7 @@
 //! Carries out the session's outputs and delivers its replies.
 
+use std::time::Duration;
+
 use zk_proto::{
     Time,
     session::{Lease, Outcome, Output, State, WatchNotice, Watcher as _},
@@ -63,8 +65,8 @@ impl Driver {
                 }
             }
             Output::State(state) => {
-                if matches!(state, State::Connected(_)) {
-                    self.judge_margin();
+                if let State::Connected(negotiated) = &state {
+                    self.judge_margin(negotiated.timeout);
                     // Another member may have other permissions.
                     self.later.hurry_refused(now);
                 }
@@ -146,11 +148,11 @@ impl Driver {
     }
 
     /// Warns if the granted timeout is too short for the requested margin: servers may grant less than requested.
-    fn judge_margin(&self) {
+    fn judge_margin(&self, granted: Duration) {
         if let Lease::Margin(wished) = self.parts.lease_by {
             // Of a resumed session, which may have a shorter one than its heir has been granted.
-            let timeout =
-                self.parts.session.credentials().map(|own| own.timeout).unwrap_or_default();
+            let own = self.parts.session.credentials();
+            let timeout = own.map_or(granted, |own| own.timeout);
             let margin = self.parts.lease_by.margin(timeout);
             if margin != wished {
                 tracing::warn!(

@@ -160,6 +160,7 @@ impl Driver {
             if busy {
                 continue;
             }
+            // Nothing is left to deliver either.
             self.offer_when_done();
             if self.wait(cx) {
                 if self.is_quiet {
@@ -395,15 +396,12 @@ impl Driver {
     }
 }
 
-/// A driver that is dropped before the session's end was dropped with its runtime: no task keeps the session alive any
+/// A driver that is dropped before it has come to its end was dropped with its runtime: no task keeps the session alive any
 /// more, and no task may believe otherwise. Its requests and watches are told, as at any other end.
 impl Drop for Driver {
     fn drop(&mut self) {
         let is_over =
             |driver: &Self| matches!(driver.parts.known.board.get().state, SessionState::Ended(_));
-        if is_over(self) {
-            return;
-        }
         // In a panic nothing is known of what the session was in the middle of.
         if !thread::panicking() {
             self.parts.session.detach();

@@ -156,6 +156,11 @@ impl<C> CommandSender<C> {
         self.0.0.lock().permits.report_len(level);
     }
 
+    /// Whether the driver has taken every command.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.0.0.lock().commands.is_empty()
+    }
+
     /// Takes a permit for `len` bytes, if available, for a command that is sent later.
     pub(crate) fn take_permit(&self, len: usize) -> Option<Permit> {
         self.0.0.lock().permits.take_now(len)

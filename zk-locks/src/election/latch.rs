@@ -42,6 +42,9 @@ pub enum LatchState {
     /// ended, or a node of this session [stays](AcquireError::Orphan) in front, or its own does when it
     /// [stands down](LeaderLatch::resign). So a required path that is deleted ends the latch for good. A member that
     /// [takes no writes](zk_client::Rejection::ReadOnly) for want of a quorum does not: it stands again.
+    ///
+    /// A second one may follow: [`Orphan`](AcquireError::Orphan), if the node of the last term was still on its way out, and
+    /// the servers refuse to delete it.
     Ended(AcquireError),
 }
 

@@ -34,7 +34,7 @@ use super::{
 /// | is anything else | a [stranger](crate::ForeignNodes) | all |
 ///
 /// A name without a number, of ten digits (or a minus sign and at least nine), has no place in any queue. Of several
-/// locks under [one path](crate::Lock::named) only the nodes of the one name count, and of those all.
+/// locks under [one path](crate::Lock::named) only the nodes of the one name count, and of those all, in any layout.
 ///
 /// What else there are names for. A recipe without names in its layout fails with
 /// [`NoSuchName`](crate::AcquireError::NoSuchName), before it writes anything:

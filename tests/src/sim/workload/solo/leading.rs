@@ -1,15 +1,15 @@
 //! The election: who leads, who is told of it, and who comes next.
 
 use zk_client::SessionState;
-use zk_locks::{Contender, Election, Follow};
+use zk_locks::{Contender, Election};
 
-use super::{Cut, Known, Solo};
+use super::{Cut, Known, Solo, following::Following};
 use crate::sim::{pass, workload::election::leads};
 
 pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     let builder = Election::builder(&solo.worker.client, &solo.path);
     let election = solo.set_up(builder);
-    let mut follow = Following { leaders: election.follow(), last: None };
+    let mut follow = Following::new(election.follow());
     let nobody = follow.next(solo).await?;
     solo.expect("E1", nobody.is_none(), format_args!("{nobody:?} is told to lead"))?;
     let lead = election.campaign(b"the first").await;
@@ -57,27 +57,10 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     told(solo, &mut follow, |told| told.is_none()).await
 }
 
-struct Following {
-    leaders: Follow<Option<Contender>>,
-    last: Option<Option<Contender>>,
-}
-
-impl Following {
-    /// The next state, which differs from the one before.
-    async fn next(&mut self, solo: &Solo) -> Known<Option<Contender>> {
-        let next = self.leaders.next().await;
-        let next = solo.read(next)?;
-        let differs = self.last.as_ref() != Some(&next);
-        solo.expect("E1", differs, format_args!("is told {next:?} twice"))?;
-        self.last = Some(next.clone());
-        Ok(next)
-    }
-}
-
 /// Those who follow are told of it sooner or later.
 async fn told(
     solo: &Solo,
-    follow: &mut Following,
+    follow: &mut Following<Option<Contender>>,
     is_it: impl Fn(Option<&Contender>) -> bool,
 ) -> Known<()> {
     let ctx = &solo.worker.ctx;

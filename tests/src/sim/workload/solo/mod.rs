@@ -9,6 +9,7 @@
 //! | `permits` | the semaphore |
 //! | `copies` | caches |
 //! | `hearing` | watches |
+//! | `following` | states that are followed |
 //! | `limits` | how long something is held at most |
 //! | `meeting` | barriers, groups |
 //! | `leading` | the election |
@@ -17,6 +18,7 @@
 //! | `tally` | what observers are told |
 
 mod copies;
+mod following;
 mod hearing;
 mod leading;
 mod limits;

@@ -4,7 +4,7 @@ use zk_client::{CreateMode, Error};
 use zk_locks::{AcquireError, ForeignNodes, Guard, Layout, Lock, Queue, Status, Ticket};
 use zk_proto::path::{join, name};
 
-use super::{BY_HAND, Cut, Known, Solo};
+use super::{BY_HAND, Cut, Known, Solo, following::Following};
 use crate::sim::{pass, workload::settings::LAYOUTS};
 
 /// How names begin, and end in front of their number.
@@ -39,12 +39,16 @@ pub(super) async fn exclusive(solo: &mut Solo) -> Known<()> {
     if solo.worker.rng.one_in(3) {
         stranger(solo, layouts[0], &holder).await?;
     }
+    let mut holders = Following::new(lock.queue().follow());
+    holders.catch_up(solo).await?;
     let second = other.enqueue().await;
     let mut second = solo.had("queueing at", second)?;
     is_behind(solo, &mut second, &[&holder]).await?;
     let third = lock.enqueue().await;
     let mut third = solo.had("queueing at", third)?;
     is_behind(solo, &mut third, &[&holder]).await?;
+    // Those who wait are not told of.
+    holders.catch_up(solo).await?;
     if solo.worker.rng.one_in(3) {
         // It leaves a gap.
         drop(second);
