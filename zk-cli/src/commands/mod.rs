@@ -225,8 +225,8 @@ fn with_acl<'a>(create: Create<'a>, acl: Option<&AclList>) -> Create<'a> {
     }
 }
 
-/// Creates a node above another one, with all above it, the chroot included. Anybody may do everything with these levels, and they are
-/// persistent, whatever the node is to be: one with a time to live is no reason for its parents to vanish.
+/// Creates a node above another one, with all above it, the chroot included. Anybody may do everything with these levels,
+/// and they are persistent, whatever the node is to be: one with a time to live is no reason for its parents to vanish.
 async fn create_above(client: &Client, above: &str) -> Result<(), Failure> {
     // The root cannot be created; that of a chroot can.
     if client.exists(above).await.map_err(Failure::read(above))?.is_some() {

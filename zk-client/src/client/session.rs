@@ -139,8 +139,8 @@ impl Client {
     /// future after the first poll does not stop the close.
     ///
     /// # Errors
-    /// [`InDoubt`](WriteError::InDoubt) if no server has confirmed, as of a session that was [left](Client::detach); [`NotApplied`](WriteError::NotApplied) if the servers
-    /// refuse the credentials, and keep the session until it expires.
+    /// [`InDoubt`](WriteError::InDoubt) if no server has confirmed, as of a session that was [left](Client::detach);
+    /// [`NotApplied`](WriteError::NotApplied) if the servers refuse the credentials, and keep the session until it expires.
     pub async fn close(&self) -> Result<(), WriteError> {
         self.end(None).await
     }

@@ -140,8 +140,8 @@ impl Driver {
 
     /// Takes turns until there is nothing to do but wait, or until other tasks should run.
     ///
-    /// Other tasks run once half of the due replies have been delivered, or [fewer](Self::leave_lockstep): if all were, and only then followed by new
-    /// requests, client and server would alternate instead of working concurrently.
+    /// Other tasks run once half of the due replies have been delivered, or [fewer](Self::leave_lockstep): if all were, and
+    /// only then followed by new requests, client and server would alternate instead of working concurrently.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.answers == 0 {
             // Requests submitted during the pause are sent before anything else is handled.
