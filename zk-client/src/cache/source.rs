@@ -73,9 +73,7 @@ impl Source {
     }
 
     pub(super) fn singles(client: &Client) -> Self {
-        let event_queue = EventQueue::new(client.handle.shared.watch_items_max);
-        let event_sender = Arc::new(EventSender(event_queue.clone()));
-        Self::Singles(Singles { event_queue, event_sender, armed: BTreeMap::new() })
+        Self::Singles(Singles::new(EventQueue::new(client.handle.shared.watch_items_max)))
     }
 
     /// Whether reads have to arm watches in order to learn of later changes.
@@ -159,8 +157,45 @@ impl Source {
     }
 }
 
+impl Singles {
+    fn new(event_queue: EventQueue) -> Self {
+        let event_sender = Arc::new(EventSender(event_queue.clone()));
+        Self { event_queue, event_sender, armed: BTreeMap::new() }
+    }
+}
+
 impl Drop for Singles {
     fn drop(&mut self) {
         self.event_queue.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zk_proto::session::Watcher as _;
+
+    use super::*;
+
+    #[test]
+    fn nodes_that_are_gone_take_no_memory() {
+        let (mut source, path) = (Source::Singles(Singles::new(EventQueue::new(8))), "/a");
+        source.armed(&path.into(), true, true);
+        assert_eq!(source.lacks(path), (false, false));
+        source.fired(EventType::NODE_CHILDREN_CHANGED, path);
+        assert_eq!(source.lacks(path), (false, true));
+        source.fired(EventType::NODE_DELETED, path);
+        assert_eq!(source.lacks(path), (true, true));
+        source.forget(path);
+        let Source::Singles(singles) = source else { unreachable!("it is of singles") };
+        assert!(singles.armed.is_empty());
+    }
+
+    #[test]
+    fn watches_end_with_their_copy() {
+        let singles = Singles::new(EventQueue::new(8));
+        let listener = Listener::Many(singles.event_sender.clone());
+        assert!(!listener.is_gone());
+        drop(singles);
+        assert!(listener.is_gone());
     }
 }
