@@ -184,9 +184,10 @@ impl Checker {
 
     /// Something has come, be it a part of a frame.
     pub(super) fn hears_on(&mut self, link: LinkId) {
-        if let Some(lane) = self.habits.lanes.get_mut(&link) {
-            lane.heard = self.now;
-        }
+        let Some(lane) = self.habits.lanes.get_mut(&link) else { return };
+        lane.heard = self.now;
+        let client = lane.client;
+        self.hears_a_part(client);
     }
 
     /// A client stands still: it hears of nothing, however long that lasts.

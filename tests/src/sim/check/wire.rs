@@ -68,6 +68,8 @@ enum Beginning {
 struct Heard {
     /// The last time.
     at: u64,
+    /// The same of a part of a frame, which may take long to come.
+    part: u64,
     link: Option<LinkId>,
     /// The last time that it has certainly read it: a reset takes along what waits to be read.
     read: u64,
@@ -256,7 +258,7 @@ impl Checker {
         // Damaged frames, which are not counted here, keep hope alive as well.
         let damaged = self.was_doubtful(session);
         let last = self.wires.heard.entry(client).or_default();
-        let heard = last.at;
+        let heard = last.at.max(last.part);
         if now > heard + patience && !damaged {
             last.at = now;
             let text = format!("c{client} hopes for {session}, heard of at {heard}");
@@ -267,6 +269,11 @@ impl Checker {
             let text = format!("c{client} hopes for {session}, which has expired");
             self.violated("L4", text);
         }
+    }
+
+    /// A part of a frame has come.
+    pub(super) fn hears_a_part(&mut self, client: u32) {
+        self.wires.heard.entry(client).or_default().part = self.now;
     }
 
     pub(super) fn received(&mut self, seen: &Seen, frame: &Received) {
