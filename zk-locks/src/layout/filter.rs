@@ -69,7 +69,10 @@ impl Filter {
                 "a lock's name is not empty and has no slash and no `_lock_` in it",
             )),
             None if self.names.is_some_and(Names::is_ambiguous) => Err(Cause::InvalidArgument(
-                "the marker of readers is another one and hexadecimal digits of an id",
+                "a marker is another one and hexadecimal digits of an id",
+            )),
+            None if self.names.is_some_and(Names::ends_in_a_sign) => Err(Cause::InvalidArgument(
+                "a marker is that of another layout and a dash, which passes for a sign",
             )),
             _ => Ok(()),
         }

@@ -1,12 +1,18 @@
 //! Custom names.
 
 use super::{Role, id::begins_with_id};
-use crate::entry::{Kind, endings};
+use crate::entry::{Entry, Kind, endings};
 
 /// Custom names, for [`Layout::Custom`](crate::Layout::Custom): `<prefix><uuid><marker><number>` by default.
 ///
 /// Contenders that share the lock under other names have to count these as contenders. Contenders of this crate with
 /// another layout wait for them as for [strangers](crate::ForeignNodes), and cannot tell readers from writers.
+///
+/// Attempts fail with [`Cause::InvalidArgument`](zk_client::Cause::InvalidArgument), before they write anything, if some
+/// names would have two meanings:
+/// * A marker is another one and hexadecimal digits on the side of the id, as `b-` is beside `-`. Its last dash may be
+///   missing, since it passes for the sign in front of a number of ten digits.
+/// * A marker is one that [all layouts](crate::Layout) know and a dash, as `lock--` is.
 ///
 /// ```
 /// use zk_locks::{Layout, Names};
@@ -66,9 +72,7 @@ impl Names {
         self
     }
 
-    /// Sets the markers of a read/write lock's two sides, which must differ. Attempts fail with
-    /// [`Cause::InvalidArgument`](zk_client::Cause::InvalidArgument) if that of readers is another marker and hexadecimal
-    /// digits on the side of the id: the names of some who wait for the lock alone would be readers'.
+    /// Sets the markers of a read/write lock's two sides, which must differ.
     ///
     /// A write lock whose marker ends as other [layouts](crate::Layout)' locks do, such as `write-lock-`, is not
     /// [downgraded](crate::WriteGuard::downgrade): contenders without these names expect no reader behind it.
@@ -120,13 +124,10 @@ impl Names {
     /// Whether such a name contains an id, as ours do.
     pub(super) fn has_id(self, name: &str) -> bool {
         let Some(rest) = name.strip_prefix(self.prefix) else { return false };
-        let markers =
-            [Some(self.lock), self.read_write.map(|it| it.0), self.read_write.map(|it| it.1)];
-        let markers = markers.into_iter().chain([self.lease, self.lead]).flatten();
         match self.first {
             First::Uuid | First::Hex => begins_with_id(rest),
             First::Marker => {
-                markers.filter_map(|marker| rest.strip_prefix(marker)).any(begins_with_id)
+                self.markers().filter_map(|marker| rest.strip_prefix(marker)).any(begins_with_id)
             }
             First::Nothing => false,
         }
@@ -158,20 +159,36 @@ impl Names {
         })
     }
 
-    /// Whether the name of some contender with another marker, with the id that it happens to have, is a reader's.
+    fn markers(self) -> impl Iterator<Item = &'static str> {
+        let (read, write) = self.read_write.unzip();
+        [Some(self.lock), read, write, self.lease, self.lead].into_iter().flatten()
+    }
+
+    /// Whether some names, with the ids that they happen to have, are of another marker too, which is the first one and the
+    /// digits next to it. Without its last dash as well: that passes for the sign of a number.
     pub(super) fn is_ambiguous(self) -> bool {
-        let Some((read, write)) = self.read_write else { return false };
         let is_of_an_id = |text: &str| {
             !text.is_empty() && text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
         };
-        let others = [Some(self.lock), Some(write), self.lease, self.lead];
-        others.into_iter().flatten().any(|marker| {
-            let rest = match self.first {
-                First::Uuid | First::Hex => read.strip_suffix(marker),
-                First::Marker => read.strip_prefix(marker),
-                First::Nothing => None,
-            };
-            rest.is_some_and(is_of_an_id)
+        let is_other = |marker: &str, other: &str| match self.first {
+            First::Uuid | First::Hex => [Some(marker), marker.strip_suffix('-')]
+                .into_iter()
+                .flatten()
+                .any(|marker| other.strip_suffix(marker).is_some_and(is_of_an_id)),
+            First::Marker => other.strip_prefix(marker).is_some_and(is_of_an_id),
+            First::Nothing => false,
+        };
+        self.markers().any(|marker| self.markers().any(|other| is_other(marker, other)))
+    }
+
+    /// Whether others take the dash at the end of some marker for the number's sign, since what is in front of it is a
+    /// name too: `lock--2000000000` is one of `lock-` and a negative number, ahead of those that were there before it.
+    pub(super) fn ends_in_a_sign(self) -> bool {
+        let roles = [Role::Lock, Role::Read, Role::Write, Role::Lease, Role::Lead];
+        roles.into_iter().filter_map(|role| self.name(role, "0")).any(|before| {
+            // Only numbers of ten digits may have a sign in front.
+            let name = format!("{before}{}", i32::MAX);
+            Entry::parse(name).is_ok_and(|entry| entry.sequence < 0)
         })
     }
 
@@ -262,12 +279,41 @@ mod tests {
             (names("-", "b-").id_without_dashes(), true),
             (first, true),
             (names("-", "b-").without_id(), false),
+            // With a dash that passes for a sign.
+            (names("r-", "br"), true),
+            (names("-", "b"), true),
+            (names("r-", "br").marker_first(), false),
+            (Names::new("-").lead("b-"), true),
             (names("-lock-", "-r-lock-"), false),
             (names("-lock-", "-lock-"), false),
             (names("read-write-", "read-").marker_first(), false),
             (Names::new("-"), false),
         ] {
             assert_eq!(names.is_ambiguous(), is_so, "{names:?}");
+        }
+    }
+
+    #[test]
+    fn markers_whose_dash_passes_for_a_sign_are_known() {
+        let job = Names::new("-mutex-").prefix("job-").read_write("-shared-", "-alone-");
+        let of_recipe = Names::new("-mutex-").prefix("x-");
+        for (names, is_so) in [
+            (job, false),
+            (of_recipe, false),
+            (Names::new("lock-"), false),
+            (Names::new("--"), false),
+            (Names::new("lock--"), true),
+            (Names::new("lock--").without_id(), true),
+            // The name ends in the last character of the marker alone.
+            (Names::new("lock--").marker_first(), false),
+            (job.lead("__READ__-"), true),
+            (of_recipe.lease("--"), true),
+            // The longer one counts, and to others neither is known.
+            (Names::new("mine").read_write("read", "mine-"), false),
+            (HOST_TYPE, false),
+            (BARE, false),
+        ] {
+            assert_eq!(names.ends_in_a_sign(), is_so, "{names:?}");
         }
     }
 

@@ -140,6 +140,7 @@ impl Checker {
         self.count(GRANTED);
         self.count(what);
         self.moves_on(held.site);
+        self.holds_on(held.claim.token());
         let (site, client, token) = (held.site, held.client, held.claim.token());
         let doubt = self.why_doubtful(held.session.id());
         // Some are held for a moment only, and their holder is asked for something first.

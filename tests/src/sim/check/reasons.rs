@@ -1,7 +1,7 @@
 //! E1: why something was refused, or lost, is true. L4: what has a limit ends there, and not before. S2: a lock stays
 //! unused after a holder that has not released it, where that is wanted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use zk_client::{Cause, Rejection, Session, SessionEnd, SessionState};
 use zk_locks::{AcquireError, Contender, FencingToken, Lost};
@@ -39,7 +39,10 @@ pub(super) struct Reasons {
     comings: BTreeMap<Box<str>, BTreeMap<SessionId, usize>>,
     /// Sessions that others have taken a node from, and when they did last.
     deprived: BTreeMap<SessionId, u64>,
-    /// When the first in a queue went, if it went with its session.
+    /// What clients have begun to release: the transactions that made the nodes. These may outlive that, and go with their
+    /// sessions.
+    let_go: BTreeSet<Zxid>,
+    /// When the first in a queue went, if it went with its session and nobody had begun to release it.
     unreleased: BTreeMap<Box<str>, (u64, SessionId)>,
     /// Until when the session that is being closed could be relied on.
     relied: BTreeMap<SessionId, u64>,
@@ -101,7 +104,8 @@ impl Reasons {
             let Some(queue) = parent(&path) else { continue };
             let is_ahead = |live: &crate::history::Live| live.owner.0 != 0 && live.czxid < born;
             let was_first = !history.children(queue).any(|(_, live)| is_ahead(live));
-            if was_first && ends {
+            let was_let_go = self.let_go.remove(&born);
+            if was_first && ends && !was_let_go {
                 self.unreleased.insert(queue.into(), (now, owner));
             } else if was_first {
                 self.unreleased.remove(queue);
@@ -325,6 +329,16 @@ impl Checker {
             let text = format!("c{} is behind {ahead:?} in {path}", asker.client);
             self.shown_wrong(asker.client, "E1", text);
         }
+    }
+
+    /// A release has begun: what was held is not used any more.
+    pub(crate) fn releases(&mut self, token: FencingToken) {
+        self.reasons.let_go.insert(Zxid(token.get()));
+    }
+
+    /// What a task of a cohort has released, another one may hold.
+    pub(super) fn holds_on(&mut self, token: FencingToken) {
+        self.reasons.let_go.remove(&Zxid(token.get()));
     }
 
     /// A release was confirmed: the node is gone.

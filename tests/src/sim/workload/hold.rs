@@ -267,6 +267,7 @@ pub(super) async fn hold_all(
 pub(super) async fn release<G: Grip>(worker: &mut Worker, grip: G) {
     let Worker { ctx, rng, drawn, .. } = worker;
     ctx.cluster.note(Actor::Client(ctx.number), "releases", grip.token().get() as u64);
+    ctx.check().releases(grip.token());
     // A cohort keeps its node.
     let node = drawn.and(grip.path().map(|path| (path.to_owned(), grip.token())));
     match rng.below(10) {
