@@ -1,18 +1,18 @@
 //! Local copies that follow the servers' nodes.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Barrier, Mutex},
     thread,
     time::Duration,
 };
 
-use tokio::runtime;
+use tokio::{runtime, time::interval};
 use zk_client::{
     Cache, CacheEvent, CacheState, CachedNode, Client, ConnectOptions, CreateMode, ErrorCode,
     OpCode, ReadError, Rejection, SessionEnd, SessionObserver, Zxid,
 };
-use zk_testkit::{TestServer, proxy::Match};
+use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
 use zk_tests::{
     busy::refuse_with,
     feature::Feature,
@@ -179,6 +179,38 @@ async fn cache_follows_servers_that_were_set_back(restored: &Place) {
     converged(&cache, &zk, "/c", 1).await;
     zk.set("/c/a", b"behind").await.unwrap();
     converged(&cache, &zk, "/c", 1).await;
+}
+
+/// There is always something that has changed since the last answer.
+#[tokio::test]
+async fn cache_follows_what_never_rests() {
+    for release in [Release::V3_5, Release::V3_9] {
+        let mut config = Config::default();
+        let latency = Duration::from_millis(10);
+        (config.release, config.latency) = (release, latency);
+        let server = TestServer::start_with(config).await.unwrap();
+        let zk = Client::connect(&server.connect_string()).await.unwrap();
+        zk.create("/c", b"").await.unwrap();
+        let writer = Client::connect(&server.connect_string()).await.unwrap();
+        let writes = async {
+            let (mut ticks, mut under_way) = (interval(latency / 20), VecDeque::new());
+            loop {
+                ticks.tick().await;
+                under_way.push_back(writer.set("/c", b"new").submit());
+                if under_way.len() > 100 {
+                    under_way.pop_front().unwrap().await.unwrap();
+                }
+            }
+        };
+        let followed = async {
+            let cache = Cache::subtree(&zk, "/c").start().unwrap();
+            within(cache.ready()).await.unwrap();
+        };
+        tokio::select! {
+            () = writes => {}
+            () = followed => {}
+        }
+    }
 }
 
 /// What it was reading stays as it was known.

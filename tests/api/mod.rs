@@ -24,6 +24,7 @@ mod operations;
 mod order;
 mod place;
 mod promises;
+mod readers;
 mod roaming;
 mod secrets;
 mod session;

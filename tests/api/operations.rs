@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use zk_client::{
     Acl, AclList, Client, CreateMode, OpCode, Perms, ReadError, ReadResult, Rejection, SessionEnd,
-    WriteError,
+    WriteError, Zxid,
 };
 use zk_tests::{feature::Feature, test_with};
 
@@ -171,6 +171,7 @@ async fn standalone_server_has_no_reconfig(server: &Place) {
         zk.reconfig(),
         zk.reconfig().leave(1).members([(1, "zk1:1:2;3")]),
         zk.reconfig().members([] as [(i64, &str); 0]),
+        zk.reconfig().leave(1).version(Zxid(-1)),
     ];
     for nonsense in nonsense {
         assert!(matches!(nonsense.await, Err(WriteError::NotApplied(_))));

@@ -189,6 +189,24 @@ async fn stale_ready_node_is_renewed_for_all(setup: Setup) {
     emptied(&setup.outsider, &path).await;
 }
 
+/// The last to come finds a sign, takes it for its round's, and writes none: as Curator and kazoo do.
+#[test_with(on_each_release)]
+async fn foreigner_behind_a_stale_ready_node_is_seen(setup: Setup) {
+    let path = setup.existing("foreigner").await;
+    setup.outsider.create(&format!("{path}/ready"), b"").await.unwrap();
+    let (proxy, zk) = setup.proxied().await;
+    let barrier = DoubleBarrier::builder(&zk, &path).recheck(None).build().of(2);
+    let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2)).watch();
+    let ours = entering(&setup, &barrier, &path, 2).await;
+    within(listed.fired_times(2)).await;
+    let foreigner = format!("{path}/foreigner");
+    setup.outsider.create(&foreigner, b"").mode(CreateMode::Ephemeral).await.unwrap();
+    let ours = within(ours).await.unwrap().unwrap();
+    setup.outsider.delete(&foreigner).await.unwrap();
+    within(ours.leave()).await.unwrap();
+    emptied(&setup.outsider, &path).await;
+}
+
 /// Requests that mark a round as complete.
 fn completing() -> Match {
     Match::requests().when(|frame| {

@@ -15,7 +15,10 @@ use zk_locks::{
     SimpleLock,
 };
 use zk_proto::{ErrorCode, OpCode};
-use zk_testkit::proxy::Match;
+use zk_testkit::{
+    TestServer,
+    proxy::{Match, Proxy, RuleHandle},
+};
 use zk_tests::{
     busy::refuse_with,
     network::{Disposition, Network, pass},
@@ -214,6 +217,15 @@ async fn latch_tells_of_a_refused_resignation(setup: Setup) {
     emptied(&setup.outsider, &path).await;
 }
 
+/// Until that is taken back, no delete is answered for good.
+fn hesitates_to_delete(proxy: &Proxy) -> (Arc<AtomicBool>, RuleHandle) {
+    let hesitates = Arc::new(AtomicBool::new(true));
+    let hesitating = hesitates.clone();
+    let unanswered = Match::reply(OpCode::DELETE).when(move |_| hesitating.load(SeqCst));
+    let unanswered = proxy.on(unanswered);
+    (hesitates, unanswered.rewrite(|reply| refuse_with(reply, ErrorCode::NOT_READ_ONLY)))
+}
+
 /// Its node of the last term is on its way out when it ends: it has left only behind that.
 #[test_with(on_each_release)]
 async fn latch_that_cannot_stand_again_has_left_when_it_ends(setup: Setup) {
@@ -221,11 +233,7 @@ async fn latch_that_cannot_stand_again_has_left_when_it_ends(setup: Setup) {
     let latch = Election::new(&zk, &path).latch(b"");
     let mut led = latch.subscribe();
     within(led.wait_for(|state| matches!(state, LatchState::Leading { .. }))).await.unwrap();
-    let hesitates = Arc::new(AtomicBool::new(true));
-    let hesitating = hesitates.clone();
-    let unanswered = Match::reply(OpCode::DELETE).when(move |_| hesitating.load(SeqCst));
-    let unanswered = proxy.on(unanswered);
-    let unanswered = unanswered.rewrite(|reply| refuse_with(reply, ErrorCode::NOT_READ_ONLY));
+    let (hesitates, unanswered) = hesitates_to_delete(&proxy);
     let creates = |op| matches!(op, OpCode::CREATE | OpCode::CREATE2);
     let refused = Match::replies().when(move |frame| frame.op.is_some_and(creates));
     let refused = proxy.on(refused).rewrite(|reply| refuse_with(reply, ErrorCode::NO_AUTH));
@@ -237,6 +245,38 @@ async fn latch_that_cannot_stand_again_has_left_when_it_ends(setup: Setup) {
     hesitates.store(false, SeqCst);
     within(latch.resign()).await;
     assert_eq!(zk.session().orphans(), 0);
+}
+
+/// The same behind a wait that has failed.
+#[test_with(on_each_release)]
+async fn latch_that_cannot_wait_has_left_when_it_ends(setup: Setup) {
+    let (path, (proxy, zk)) = (setup.existing("waits").await, setup.proxied().await);
+    let leads = within(Election::new(&setup.outsider, &path).campaign(b"")).await.unwrap();
+    let (hesitates, unanswered) = hesitates_to_delete(&proxy);
+    let reads = Match::reply(OpCode::GET_DATA);
+    let _refused = proxy.on(reads).rewrite(|reply| refuse_with(reply, ErrorCode::NO_AUTH));
+    let latch = Election::new(&zk, &path).latch(b"");
+    let mut states = latch.subscribe();
+    within(states.wait_for(|state| matches!(state, LatchState::Ended(_)))).await.unwrap();
+    within(unanswered.fired()).await;
+    assert!(states.has_changed().is_ok(), "it has left before its node");
+    hesitates.store(false, SeqCst);
+    within(latch.resign()).await;
+    assert_eq!(zk.session().orphans(), 0);
+    drop(leads);
+}
+
+/// Though the session's task has not heard of it yet.
+#[tokio::test]
+async fn dropped_node_counts_at_once() {
+    let server = TestServer::start().await.unwrap();
+    let zk = Client::connect(&server.connect_string()).await.unwrap();
+    let guard = within(Lock::new(&zk, "/l").acquire()).await.unwrap();
+    assert_eq!(zk.session().orphans(), 0);
+    drop(guard);
+    assert_eq!(zk.session().orphans(), 1);
+    orphans(&zk, 0).await;
+    assert_eq!(zk.children("/l").await.unwrap().0, [""; 0]);
 }
 
 /// What is taken from its holder is let go as by the holder: the session goes on trying, and lists it meanwhile.

@@ -7,10 +7,11 @@ use zk_client::{
     WriteError, path::PathError,
 };
 
-/// Why a lock was not acquired. Whatever the reason, no node of the attempt stays behind, with two exceptions, for want
-/// of permissions on the lock's path. A client that may create nodes there but not list them cannot find the node of a
-/// create whose reply was lost, and that node stays until the session ends. So does any node that the client may not
-/// delete, unless the session, which keeps trying, is allowed to after all.
+/// Why a lock was not acquired. Whatever the reason, no node of the attempt stays behind, with these exceptions:
+/// * A client that may create nodes at the lock's path but not list them cannot find the node of a create whose reply was lost,
+///   nor can one that [cannot take](crate::ConnectOptions::reply_len_max) the list, or whose request costs one connection after
+///   the other: see [`Create::protected`](zk_client::Create::protected). That node stays until the session ends.
+/// * So does any node that the client may not delete, unless the session, which keeps trying, is allowed to after all.
 ///
 /// Otherwise the outcome is certain: the fate of a lost create is found out before anything is reported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +39,7 @@ pub enum AcquireError {
     #[error("lock held for too long")]
     HeldTooLong,
     /// A node that [must](crate::Builder::require_path) exist does not: the lock's path or, for recipes that are one
-    /// node, its parent. Nothing was created.
+    /// node, its parent. Nothing was created there.
     #[error("{path} does not exist, and is not to be created")]
     PathMissing {
         /// The path of the missing node.
@@ -81,7 +82,8 @@ pub enum AcquireError {
         layout: Layout,
     },
     /// This lock cannot be [downgraded](crate::WriteGuard::downgrade), as its
-    /// [builder](crate::Builder::no_downgrade) was configured or its nodes have no ids.
+    /// [builder](crate::Builder::no_downgrade) was configured, its nodes have no ids, or other layouts take its
+    /// [write nodes](crate::Names::read_write) for those of exclusive locks.
     #[error("the lock was built without downgrades")]
     NoDowngrade,
     /// A read lock cannot be [upgraded](crate::ReadGuard::try_upgrade): another contender waits to write, a writer or a

@@ -138,7 +138,7 @@ impl Lock {
     /// a [ticket](Lock::enqueue), or one pinned future; a new one each time begins at the end of the queue.
     ///
     /// # Errors
-    /// [`AcquireError`]. It is never in doubt: the fate of a lost create is found out first.
+    /// [`AcquireError`]. The fate of a lost create is found out first, but for the exceptions named there.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
         self.join(Pace::MayWait).await?.until_granted().await
     }

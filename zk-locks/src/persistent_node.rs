@@ -176,6 +176,7 @@ impl Keeper {
                 }
                 client = self.connect() => client,
             };
+            self.show(NodeState::Absent);
         }
     }
 
@@ -237,17 +238,20 @@ impl Keeper {
             tokio::select! {
                 biased;
                 event = watch => {
-                    event.map_err(AcquireError::SessionEnded)?;
                     *is_there = false;
+                    if event.map_err(AcquireError::SessionEnded)?.kind == EventType::NODE_DELETED {
+                        self.show(NodeState::Absent);
+                    }
                 }
                 () = ran_out(&wait_queue.client) => self.look_again(&wait_queue.client).await?,
             }
             return Ok(());
         }
         if present != data {
-            let written = wait_queue.client.set(&self.path, &data).into_future();
-            match self.answer(&wait_queue.client, written).await {
-                Ok(_) | Err(WriteError::Rejected(Rejection::NoNode)) => {}
+            // It may wait for a connection, or for a busy server, and another client have a node there by then.
+            let set = wait_queue.client.set(&self.path, &data).version(stat.version);
+            match self.answer(&wait_queue.client, set.into_future()).await {
+                Ok(_) | Err(WriteError::Rejected(Rejection::NoNode | Rejection::BadVersion)) => {}
                 Err(error) => wait_queue.may_try_again(error).await?,
             }
             return Ok(());

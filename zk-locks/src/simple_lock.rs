@@ -72,7 +72,7 @@ impl SimpleLock {
     /// Dropping the future leaves no node: the session undoes a create that is in flight.
     ///
     /// # Errors
-    /// [`AcquireError`]. It is never in doubt: the fate of a lost create is found out first.
+    /// [`AcquireError`]. The fate of a lost create is found out first, but for the exceptions named there.
     pub async fn acquire(&self) -> Result<SimpleGuard, AcquireError> {
         loop {
             if let Some(guard) = self.try_acquire().await? {

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use zk_client::{ReadError, Rejection, WriteError};
+use zk_client::{ReadError, Rejection};
 
 use crate::{
     entry::Entry,
@@ -133,15 +133,6 @@ impl<G> Ticket<G> {
         let position = self.position.take().ok_or(AcquireError::Used)?;
         waited?;
         self.granted(position)
-    }
-
-    /// Gives the place up: with the path of the node, and what becomes of its delete, which is under way. `None` if there is
-    /// no place any more.
-    pub(crate) fn leave(
-        &mut self,
-    ) -> Option<(String, impl Future<Output = Result<(), WriteError>> + Send + use<G>)> {
-        let Position { node, .. } = self.position.take()?;
-        Some((node.path().to_owned(), node.delete()))
     }
 
     /// Returns the lock, if it is granted already: one read, unless the queue was seen to be empty less than a second ago.

@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 
 use crate::patch::Edit;
 
-/// The line that opens a function's body, and the line that closes it.
+/// The lines that begin a function, open its body, and close it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Body {
+    begin: usize,
     open: usize,
     close: usize,
 }
@@ -78,6 +79,13 @@ fn body_around(lines: &[&str], edit: &Edit) -> Result<Body, String> {
         let line = lines.get(range.start).map_or("", |line| line.trim());
         format!("changes what is in no function: {line}")
     })?;
+    let header = lines[body.begin..=body.open].join(" ");
+    if header.split_once("-> ").is_some_and(|(_, returned)| returned.contains("impl ")) {
+        return Err(
+            "changes a function that returns `impl Trait`: so its bodies may differ in type"
+                .to_owned(),
+        );
+    }
     Ok(body)
 }
 
@@ -97,7 +105,7 @@ fn body(lines: &[&str], begin: usize) -> Option<Body> {
     let open = level.find(|&at| lines[at].ends_with(['{', ';', '}']))?;
     lines[open].ends_with('{').then_some(())?;
     let close = level.find(|&at| &lines[at][indentation..] == "}")?;
-    Some(Body { open, close })
+    Some(Body { begin, open, close })
 }
 
 fn is_function(line: &str) -> bool {
@@ -133,6 +141,10 @@ impl X {
         &self,
     ) -> u32 {
         3
+    }
+
+    fn four(&self) -> impl Iterator<Item = u32> {
+        self.four.iter().filter(|it| it > 4)
     }
 }
 ";
@@ -180,5 +192,12 @@ if crate::mutant::is(0) { // A
     fn a_signature_has_no_mutants() {
         let error = "A: changes what is in no function: &self,".to_owned();
         assert_eq!(merged(&[("A", edit(14..15, "self"))]), Err(error));
+    }
+
+    #[test]
+    fn bodies_of_a_type_of_their_own_have_no_mutants() {
+        let error =
+            "A: changes a function that returns `impl Trait`: so its bodies may differ in type";
+        assert_eq!(merged(&[("A", edit(20..21, "self.four.iter()"))]), Err(error.to_owned()));
     }
 }

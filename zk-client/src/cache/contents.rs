@@ -236,13 +236,12 @@ pub(super) fn subtree<'a, T>(
     known.get_key_value(path).into_iter().chain(below(known, path))
 }
 
-/// Whether one state of a node comes before another. Replies of one session never go back in time; those of another
-/// session may.
+/// Whether one state of a node, or of another one at its path, comes before another. Replies of one session never go back in
+/// time; those of another session may. By the last change of the data alone, where there is one in between: of the children,
+/// members of 3.4 that have started from a snapshot may remember an earlier one (ZOOKEEPER-3125).
 fn is_older(one: &Stat, other: &Stat) -> bool {
-    let is_same_node = one.czxid == other.czxid;
-    one.mzxid < other.mzxid
-        || one.pzxid < other.pzxid
-        || is_same_node && one.aversion < other.aversion
+    let earlier = one.pzxid < other.pzxid || one.aversion < other.aversion;
+    one.mzxid < other.mzxid || one.mzxid == other.mzxid && earlier
 }
 
 #[cfg(test)]
@@ -267,6 +266,20 @@ mod tests {
         }
         contents.put(&path, b"", &Stat { pzxid: Zxid(10), aversion: 3, ..stat(1, 7) });
         assert_eq!(contents.get("/a").unwrap().stat.pzxid, Zxid(10));
+    }
+
+    /// As from a member of 3.4 that has forgotten a child, or of a new node, whose list has not been changed yet.
+    #[test]
+    fn newer_data_replaces_whatever_its_children_and_permissions() {
+        let contents = Contents::new(8);
+        let path: Arc<str> = "/a".into();
+        let known = Stat { pzxid: Zxid(20), aversion: 2, ..stat(1, 7) };
+        for newer in [Stat { pzxid: Zxid(9), ..stat(1, 21) }, stat(22, 22)] {
+            contents.put(&path, b"old", &known);
+            contents.put(&path, b"new", &newer);
+            let node = contents.get("/a").unwrap();
+            assert_eq!((&*node.data, node.stat.mzxid), (&b"new"[..], newer.mzxid));
+        }
     }
 
     /// As from a server that lags behind the one before.

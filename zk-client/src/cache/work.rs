@@ -14,7 +14,7 @@ use std::{
 use zk_proto::EventType;
 
 use super::{
-    copy_state::{CopyState, Stop},
+    copy_state::{CopyState, NO_CONNECTION, Stop},
     costly::Costly,
     events::CacheEvent,
     flight::{Dirty, Flight},
@@ -42,9 +42,12 @@ pub(super) struct Work<'a> {
     meanwhile: Meanwhile,
     /// During a full read: the nodes of the copy that have not been found so far.
     pub(super) loading: Option<BTreeSet<Arc<str>>>,
-    /// Until everything has been read: whether the copy is of another session, and what is read takes its place, though it
-    /// be older. The servers may have been restored from a backup.
+    /// Until everything has been read: whether the copy is of another session, or of a member without a quorum, and what is
+    /// read takes its place, though it be older. The servers may have been restored from a backup, or may never have agreed
+    /// on what that member had logged.
     pub(super) replaces: bool,
+    /// The connection since which what such members had shown is replaced.
+    agreed: u64,
     /// What a server has refused, by path.
     pub(super) refused: BTreeMap<Arc<str>, ReadError>,
     /// Reads that cost their connections.
@@ -96,6 +99,7 @@ impl<'a> Work<'a> {
             meanwhile,
             loading: None,
             replaces: false,
+            agreed: NO_CONNECTION,
             refused,
             costly,
             answered: false,
@@ -116,27 +120,30 @@ impl<'a> Work<'a> {
         }
         self.load_all();
         loop {
+            self.leave_readers(&mut source, &session).await?;
             let connection = session.epoch();
             self.answered = false;
+            let was_loading = self.loading.is_some();
             self.read_dirty(&mut source).await?;
             if !self.answered && !self.of.is_standing(&session) && is_connected(&session) {
                 self.hear().await?;
             }
             self.take_news(&mut source);
             self.outlive(&mut source)?;
-            if !self.dirty.is_empty() {
-                continue;
-            }
+            // What has changed while everything was read is read before the copy follows. What has changed since does not
+            // count: where much does, there is always something.
+            let is_read = self.loading.is_none() && (self.dirty.is_empty() || !was_loading);
             // A reply on a connection comes after the server has set that connection's watches and sent their events.
-            if self.answered && session.epoch() == connection {
+            if is_read && self.answered && session.epoch() == connection {
                 self.of.stands_on(connection);
             }
-            if self.of.is_standing(&session) {
+            let is_standing = self.of.is_standing(&session);
+            if is_read && is_standing {
                 self.of.is_up_to_date(self.refused.values().next());
-            } else if is_connected(&session) {
-                continue;
             }
-            self.wait(&mut source, &mut session).await?;
+            if self.dirty.is_empty() && (is_standing || !is_connected(&session)) {
+                self.wait(&mut source, &mut session).await?;
+            }
         }
     }
 
@@ -158,6 +165,27 @@ impl<'a> Work<'a> {
             Ok(()) => Ok(true),
             Err(error) => still_following(error).map(|_| false),
         }
+    }
+
+    /// Reads everything anew if a member without a quorum has served the session since that was last done, and another one
+    /// does now. No watch tells of what is undone.
+    async fn leave_readers(&mut self, source: &mut Source, session: &Session) -> Result<(), Stop> {
+        let connection = session.epoch();
+        let is_left = session.state() == SessionState::Connected { read_only: false };
+        if !is_left || session.last_to_read() <= self.agreed {
+            return Ok(());
+        }
+        self.of.is_behind();
+        if !self.catches_up().await? && session.epoch() != connection {
+            // Perhaps back to such a member.
+            return Ok(());
+        }
+        (self.agreed, self.replaces) = (connection, true);
+        if source.is_of_singles() {
+            *source = Source::singles(&self.client);
+        }
+        self.load_all();
+        Ok(())
     }
 
     /// Makes the server answer a request when there is nothing to read.

@@ -115,6 +115,8 @@ impl OwnedNode {
     /// Submits the delete, once.
     fn sweep(&mut self, done: Option<oneshot::Sender<Result<(), WriteError>>>) {
         let Some(delete_sink) = self.delete_sink.take() else { return };
+        // Before the driver has it: that may be a while, behind requests that wait for room.
+        self.lease.known().sweeps.begun();
         delete_sink.sweep(deletion(&self.absolute, &self.stat, self.is_shared, done));
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Published {
     pub(crate) state: SessionState,
     /// Number of connections so far.
     pub(crate) epoch: u64,
+    /// The last of them to a member without a quorum; 0 if there was none.
+    pub(crate) last_to_read: u64,
     pub(crate) id: SessionId,
     pub(crate) timeout: Duration,
     /// Whether a server has confirmed that the session was closed.

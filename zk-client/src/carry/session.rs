@@ -90,6 +90,11 @@ impl Session {
         self.known.board.get().epoch
     }
 
+    /// Returns the number of the last connection to a member without a quorum; 0 if there was none.
+    pub(crate) fn last_to_read(&self) -> u64 {
+        self.known.board.get().last_to_read
+    }
+
     /// Returns the negotiated session timeout: how long servers keep the session without hearing from it.
     #[must_use]
     pub fn timeout(&self) -> Duration {

@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::watch;
 use zk_proto::ErrorCode;
 
-/// How many deletes are unconfirmed: counted by the driver, read by any task.
+/// How many deletes are unconfirmed: counted when a node loses its owner, or by the driver; read by any task.
 #[derive(Debug, Default)]
 pub(crate) struct Unconfirmed {
     count: AtomicUsize,

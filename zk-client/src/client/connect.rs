@@ -32,7 +32,8 @@ impl ConnectOptions {
     /// Connects, and waits for the session.
     ///
     /// Must be called within a tokio runtime, on which the session's task is spawned. Dropping the future gives up and
-    /// leaves nothing behind; a session that was to be [resumed](Self::resume) stays as it was, also after an error.
+    /// leaves no node behind; a session that was to be [resumed](Self::resume) stays as it was, also after an error. One that
+    /// a server was just granting has no client then, and lasts on the servers until its timeout.
     ///
     /// # Errors
     /// [`ConnectError`] if there is no session by the [deadline](Self::connect_deadline), or if the
@@ -76,6 +77,7 @@ impl Client {
         let first = Published {
             state: SessionState::Connecting,
             epoch: 0,
+            last_to_read: 0,
             id: SessionId(0),
             timeout: config.session_timeout,
             close_confirmed: false,

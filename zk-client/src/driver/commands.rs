@@ -65,6 +65,11 @@ impl Driver {
 
     pub(super) fn sweep(&mut self, now: Time, sweep: GuaranteedDelete) {
         self.parts.known.sweeps.begun();
+        self.sweep_counted(now, sweep);
+    }
+
+    /// The same of one that counts since it was submitted.
+    pub(super) fn sweep_counted(&mut self, now: Time, sweep: GuaranteedDelete) {
         self.parts.session.submit(now, Token::of(sweep.since(now).request()));
     }
 

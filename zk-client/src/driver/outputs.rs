@@ -193,6 +193,9 @@ impl Driver {
                     published.id = negotiated.id;
                     published.timeout = negotiated.timeout;
                     published.epoch += 1;
+                    if negotiated.read_only {
+                        published.last_to_read = published.epoch;
+                    }
                     published.enter(SessionState::Connected { read_only: negotiated.read_only });
                     if shown {
                         tracing::info!(

@@ -305,7 +305,7 @@ impl Driver {
             return submission.refuse(SessionEnd::Closed, &self.parts.counters);
         }
         let request = match submission {
-            Submission::GuaranteedDelete(sweep) => return self.sweep(now, sweep),
+            Submission::GuaranteedDelete(sweep) => return self.sweep_counted(now, sweep),
             Submission::Request(request) => return self.request(now, request),
             Submission::Create(create, permit) => {
                 Token::of(self.attempts.start(*create, now, permit))

@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) enum Token {
     Caller(Caller),
-    /// Of the session, if there is one.
+    /// The caller that closes the session, if one does.
     Closer(Option<oneshot::Sender<()>>),
     Attempt(AttemptId),
     /// Boxed, since it is larger than all others.

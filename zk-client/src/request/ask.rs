@@ -28,6 +28,9 @@ use crate::{
 /// The node where servers keep the configuration. The chroot does not apply to it.
 const CONFIG_NODE: &str = "/zookeeper/config";
 
+/// The version of the configuration that servers take as "any version".
+const ANY_CONFIG: Zxid = Zxid(-1);
+
 /// The destination and options of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
@@ -292,6 +295,9 @@ impl Members {
             }
             (Some([]), _) => return Err(Cause::InvalidArgument("no members")),
             (None, false) => return Err(Cause::InvalidArgument("no change of members")),
+            _ if self.version == Some(ANY_CONFIG) => {
+                return Err(Cause::InvalidArgument("version -1 would stand for any"));
+            }
             _ => {}
         }
         // Null is "not used"; an empty string is not.
@@ -302,7 +308,7 @@ impl Members {
             joining_servers: joining.as_deref().map_or(Str::NULL, Str::from),
             leaving_servers: leaving.as_deref().map_or(Str::NULL, Str::from),
             new_members: all.as_deref().map_or(Str::NULL, Str::from),
-            cur_config_id: self.version.unwrap_or(Zxid(-1)),
+            cur_config_id: self.version.unwrap_or(ANY_CONFIG),
         }))
     }
 }

@@ -89,7 +89,8 @@ impl Request<'_, (EnsembleConfig, Stat), WriteError> {
     }
 
     /// Requires that the configuration has this [version](EnsembleConfig::version); otherwise fails with
-    /// [`BadVersion`](crate::Rejection::BadVersion).
+    /// [`BadVersion`](crate::Rejection::BadVersion). -1, by which servers mean any, is refused with
+    /// [`Cause::InvalidArgument`](crate::Cause::InvalidArgument).
     pub fn version(self, version: Zxid) -> Self {
         self.change(|members| members.version = Some(version))
     }

@@ -65,7 +65,9 @@ impl Client {
     /// connection, and once more behind a connection lost otherwise: servers may have been upgraded.
     ///
     /// It does not interfere with other watches on the same path, although servers before 3.9 keep one watch per path
-    /// and session: where the later one would replace the earlier one, the client uses the existing watch for both.
+    /// and session: where the later one would replace the earlier one, the client uses the existing watch for both. Except
+    /// that since 3.8.4, before 3.9, the set of children of a node with a recursive watch of this session is known by the
+    /// children's events: the coming and going of a child that the session may not read is told of to nobody.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
 
 use tokio::time::{sleep, timeout};
 use zk_client::{
-    Client, CreateMode, EventType, MultiError, Pending, ReadError, Rejection, Stat, Watch,
-    WriteError, Zxid,
+    Client, CreateMode, EventType, MultiError, NodeEvent, Pending, ReadError, Rejection,
+    SessionEnd, Stat, Watch, WriteError, Zxid,
     path::{join, name},
 };
 
@@ -34,7 +34,8 @@ const READY: &str = "ready";
 /// only when its [`leave`](Participation::leave) has returned.
 ///
 /// Entering costs three requests in one round trip, plus one request and a notification for all but the last
-/// participant, which writes: a transaction that checks the nodes of all. Leaving costs five requests, and at most two
+/// participant, which writes: a transaction that checks the nodes of all. Where there is a `ready` of such a round, each of
+/// ours that waits lists them anew whenever one comes. Leaving costs five requests, and at most two
 /// more for each of the others. The [loss](Guard::lost) of the node, above all with its session, counts as having left:
 /// the others do not wait for it. Stop then, and enter the next round with another participation.
 ///
@@ -161,9 +162,9 @@ impl DoubleBarrier {
         loop {
             let (ready, names) = look.take().unwrap_or_else(|| self.look(client));
             let (ready, mut said) = ready.await?;
-            let names = match names.await {
-                Err(ReadError::Rejected(Rejection::NoNode)) => Vec::new(),
-                names => names?.0,
+            let (names, list) = match names.await {
+                Err(ReadError::Rejected(Rejection::NoNode)) => Default::default(),
+                names => names?,
             };
             if ready.is_some_and(|ready| ready.mzxid > since) {
                 return Ok((own_watch, revoked));
@@ -196,6 +197,15 @@ impl DoubleBarrier {
                     Err(error) => return Err(error.into()),
                 },
             };
+            // Where there is a `ready` already, the last to come may be of an implementation that does not write it again.
+            let mut comings = None;
+            if ready.is_some() {
+                match client.children(&self.wait_queue.path).watch().await {
+                    Ok(((_, now), watch)) if now.pzxid == list.pzxid => comings = Some(watch),
+                    Ok(_) | Err(ReadError::Rejected(Rejection::NoNode)) => continue,
+                    Err(error) => return Err(error.into()),
+                }
+            }
             tokio::select! {
                 biased;
                 event = &mut said => match event.map_err(AcquireError::SessionEnded)?.kind {
@@ -208,6 +218,9 @@ impl DoubleBarrier {
                 event = own_event => {
                     event.map_err(AcquireError::SessionEnded)?;
                     own_watch = None;
+                }
+                event = event_of(&mut comings) => {
+                    event.map_err(AcquireError::SessionEnded)?;
                 }
                 () = recheck(self.wait_queue.settings.recheck) => {}
             }
@@ -240,6 +253,14 @@ impl DoubleBarrier {
             Ok(Err(MultiError { rejection, .. })) => Err(WriteError::Rejected(rejection).into()),
             Err(error) => self.wait_queue.may_try_again(error).await.map(|()| false),
         }
+    }
+}
+
+/// The event of a watch, if there is one.
+async fn event_of(watch: &mut Option<Watch>) -> Result<NodeEvent, SessionEnd> {
+    match watch {
+        Some(watch) => watch.await,
+        None => std::future::pending().await,
     }
 }
 
@@ -342,8 +363,8 @@ impl Participation {
     }
 }
 
-/// As `round`, as late as what was heard over the connection of this epoch: before 3.9 events do not carry their
-/// transaction, so that another server need not know of a participant with whom one has entered.
+/// As `round`, as late as what was heard over the connection of this epoch: events do not count for what
+/// another server has to show, which need not know of a participant with whom one has entered.
 async fn present_round(
     wait_queue: &WaitQueue,
     mut epoch: u64,

@@ -103,8 +103,8 @@ impl CohortLock {
 
     /// Waits for the lock, behind all tasks of the cohort that asked before.
     ///
-    /// Dropping the future gives up. That costs no request unless it was the last waiter and the cohort did not hold
-    /// the lock: then the node is deleted.
+    /// Dropping the future gives up. That costs no request unless it was the last waiter, and the cohort did not hold
+    /// the lock or was just passing it on: then the node is deleted, or [lingers](Builder::linger).
     ///
     /// # Errors
     /// [`AcquireError`]. An error that keeps the cohort from getting the lock fails all waiting tasks.

@@ -2,22 +2,21 @@
 
 use std::{
     fmt,
+    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use tokio::sync::watch;
-use zk_client::{Cause, Client, Rejection};
+use zk_client::{Cause, Client, OwnedNode, Rejection};
 
-use super::Leadership;
 use crate::{
     backoff::{Backoff, pass},
     error::{AcquireError, ReleaseError},
     guard::{Guard, Held, Status},
     layout::Role,
-    ticket::Ticket,
     token::FencingToken,
-    wait_queue::{Pace, WaitQueue},
+    wait_queue::{Pace, Position, WaitQueue},
 };
 
 /// Pause before standing again where the servers could not be asked.
@@ -180,7 +179,7 @@ impl LeaderLatch {
     /// Stands down, and waits until our node is deleted, so that the next candidate can lead, or the session is over, or the
     /// servers have refused to delete it: then the last [state](LeaderLatch::subscribe) is [`Ended`](LatchState::Ended) with
     /// [`AcquireError::Orphan`], the session [counts](crate::Session::orphans) the node, and others wait until it is over or
-    /// is permitted to. A node that is just being created is deleted without a wait for it. Dropping the future does not stop
+    /// is permitted to. A node that is just joining the queue is deleted without a wait for it. Dropping the future does not stop
     /// it once it has been polled.
     pub async fn resign(self) {
         let Self { mut states, stop, .. } = self;
@@ -192,6 +191,23 @@ impl LeaderLatch {
 impl fmt::Debug for LeaderLatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeaderLatch").field("state", &*self.states.borrow()).finish_non_exhaustive()
+    }
+}
+
+/// The node of a term or of a wait that is over, on its way out.
+struct Former {
+    path: String,
+    deleted: Pin<Box<dyn Future<Output = Result<(), ReleaseError>> + Send>>,
+}
+
+impl Former {
+    fn guard(guard: Guard) -> Self {
+        Self { path: guard.path().to_owned(), deleted: Box::pin(guard.release()) }
+    }
+
+    fn node(node: OwnedNode) -> Self {
+        let (path, deleted) = (node.path().to_owned(), node.delete());
+        Self { path, deleted: Box::pin(async { Ok(deleted.await?) }) }
     }
 }
 
@@ -209,19 +225,18 @@ struct LatchTask {
 impl LatchTask {
     async fn run(self) {
         let mut backoff = Backoff::default();
-        // The node of the last term, on its way out.
         let mut former = None;
         loop {
             let elected = tokio::select! {
                 biased;
                 () = self.stopped() => return self.has_left(former).await,
-                stands = self.stand() => self.elected(stands).await,
+                stands = self.stand() => self.elected(stands, &mut former).await,
             };
             let pause = match elected {
                 Ok(None) => return self.has_left(former).await,
-                Ok(Some(leadership)) => {
-                    self.lead(&leadership).await;
-                    former = Some((leadership.path().to_owned(), Box::pin(leadership.resign())));
+                Ok(Some(guard)) => {
+                    self.lead(&guard).await;
+                    former = Some(Former::guard(guard));
                     if self.stopped.borrow().is_some() {
                         return self.has_left(former).await;
                     }
@@ -242,41 +257,43 @@ impl LatchTask {
         }
     }
 
-    async fn stand(&self) -> Result<Ticket, AcquireError> {
-        let wait_queue = &self.wait_queue;
+    async fn stand(&self) -> Result<Position, AcquireError> {
         self.node.set(None);
-        let position = wait_queue.join_with(Role::Lead, Pace::MayWait, &self.data).await?;
-        self.node.set(Some(position.node.path()));
-        Ok(Ticket::new(wait_queue.clone(), position))
+        let joined = self.wait_queue.join_with(Role::Lead, Pace::MayWait, &self.data).await?;
+        self.node.set(Some(joined.node.path()));
+        Ok(joined)
     }
 
-    /// Waits to be elected; `None` if the latch was stopped before, and has stood down.
+    /// Waits to be elected; `None` if the latch was stopped before. Where there is no guard then, the node is on its way out.
     async fn elected(
         &self,
-        stands: Result<Ticket, AcquireError>,
-    ) -> Result<Option<Leadership>, AcquireError> {
-        let mut ticket = stands?;
-        let granted = tokio::select! {
+        stands: Result<Position, AcquireError>,
+        former: &mut Option<Former>,
+    ) -> Result<Option<Guard>, AcquireError> {
+        let mut position = stands?;
+        let waited = tokio::select! {
             biased;
             () = self.stopped() => None,
-            granted = ticket.until_granted() => Some(granted),
+            waited = self.wait_queue.wait(&mut position) => Some(waited),
         };
-        let Some(granted) = granted else {
-            if let Some((path, left)) = ticket.leave() {
-                self.stood_down(path, left.await.map_err(ReleaseError::from));
-            }
-            return Ok(None);
-        };
-        Ok(Some(Leadership { guard: granted.inspect_err(|_| self.node.set(None))? }))
+        if let Some(Ok(())) = waited {
+            let (guard, mut wait) = Guard::unchecked(&self.wait_queue, position);
+            let Status::Lost(lost) = guard.status() else {
+                return Ok(Some(guard.granted(&self.wait_queue, wait.end())));
+            };
+            self.node.set(None);
+            *former = Some(Former::guard(guard));
+            return Err(lost.into());
+        }
+        self.node.set(None);
+        *former = Some(Former::node(position.node));
+        waited.transpose().map(|_| None)
     }
 
-    /// Waits until the node of a term is deleted. The channel stays open until then.
-    async fn has_left(
-        &self,
-        former: Option<(String, impl Future<Output = Result<(), ReleaseError>>)>,
-    ) {
-        if let Some((path, left)) = former {
-            self.stood_down(path, left.await);
+    /// Waits until the last node is deleted. The channel stays open until then.
+    async fn has_left(&self, former: Option<Former>) {
+        if let Some(Former { path, deleted }) = former {
+            self.stood_down(path, deleted.await);
         }
     }
 

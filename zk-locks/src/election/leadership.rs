@@ -63,7 +63,8 @@ impl Leadership {
             return Err(lost.into());
         }
         let client = self.guard.held().client();
-        let outcome = client.multi().check(self.path()).set(self.path(), data).await;
+        // Submitted, so that one that waits for room is not withdrawn either.
+        let outcome = client.multi().check(self.path()).set(self.path(), data).submit().await;
         if let Status::Lost(lost) = self.status() {
             return Err(lost.into());
         }

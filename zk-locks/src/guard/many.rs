@@ -108,10 +108,11 @@ impl Guards {
         }
     }
 
-    /// Asks the servers whether all are held: see [`Guard::check`]. One request for each, in one round trip.
+    /// Asks the servers whether all are held: see [`Guard::check`]. One request for each, in one round trip; one more
+    /// each, and a second round trip, where names have no ids.
     ///
     /// # Errors
-    /// [`CheckError`] of the first that is not.
+    /// [`CheckError`] of the first of which it is known that it is not.
     pub async fn check(&self) -> Result<(), CheckError> {
         together::all(self.iter().map(Guard::check)).await.map(drop)
     }

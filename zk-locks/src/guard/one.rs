@@ -9,7 +9,7 @@ use super::{Held, Keeping, Status, hold::Hold, owner::Owner};
 use crate::{
     error::{CheckError, Lost, ReleaseError},
     token::FencingToken,
-    wait_queue::{Position, ReleaseRecord, WaitQueue, Waited},
+    wait_queue::{Position, ReleaseRecord, WaitQueue, WaitSpan, Waited},
 };
 
 /// A lock that is held until the guard is [released](Guard::release) or dropped, or the lock is
@@ -84,10 +84,17 @@ impl Guard {
         wait_queue: &WaitQueue,
         position: Position,
     ) -> Result<(Self, Waited), Lost> {
+        let (guard, mut wait) = Self::unchecked(wait_queue, position);
+        let guard = guard.checked()?;
+        Ok((guard, wait.end()))
+    }
+
+    /// The same, also if it was lost meanwhile, with the wait that goes on.
+    pub(crate) fn unchecked(wait_queue: &WaitQueue, position: Position) -> (Self, WaitSpan) {
         let release_record = wait_queue.release_record(&position);
-        let (node, own_watch, revoked, mut wait) = position.granted();
-        let guard = Self::of_node(wait_queue, node, (own_watch, revoked))?;
-        Ok((Self { release_record, ..guard }, wait.end()))
+        let (node, own_watch, revoked, wait) = position.granted();
+        let guard = Self::standing_for(wait_queue, node, (own_watch, revoked));
+        (Self { release_record, ..guard }, wait)
     }
 
     /// A guard for the node of a grant that is yet to be [reported](Guard::granted), with what was learned of the node;
@@ -95,14 +102,22 @@ impl Guard {
     pub(crate) fn of_node(
         wait_queue: &WaitQueue,
         node: OwnedNode,
-        (own_watch, revoked): (Option<Watch>, bool),
+        heard: (Option<Watch>, bool),
     ) -> Result<Self, Lost> {
+        Self::standing_for(wait_queue, node, heard).checked()
+    }
+
+    fn standing_for(
+        wait_queue: &WaitQueue,
+        node: OwnedNode,
+        (own_watch, revoked): (Option<Watch>, bool),
+    ) -> Self {
         let token = FencingToken::new(node.stat().czxid);
         let held = match wait_queue.settings.filter.has_ids() {
             true => Held::new(wait_queue.client.clone(), node.path().to_owned(), token),
             false => Held::of_shared_name(wait_queue.client.clone(), node.path().to_owned(), token),
         };
-        Self::of(held.heard(own_watch, revoked), node)
+        Self::new_of(held.heard(own_watch, revoked), node)
     }
 
     /// Reports the grant to a holder that has waited for so long: its hold begins.
@@ -113,17 +128,24 @@ impl Guard {
 
     /// A guard for a node; `Err` if it was lost meanwhile.
     pub(crate) fn of(held: Held, node: OwnedNode) -> Result<Self, Lost> {
+        Self::new_of(held, node).checked()
+    }
+
+    fn new_of(held: Held, node: OwnedNode) -> Self {
         let (keeping, node) = (Keeping::begin(&held), Owner::new(&held, Some(node)));
         Self::kept(held, node, keeping)
     }
 
-    fn kept(held: Held, node: Owner, keeping: Keeping) -> Result<Self, Lost> {
+    fn kept(held: Held, node: Owner, keeping: Keeping) -> Self {
         let cancellation = Cancellation::default();
         let (hold, release_record) = (None, None);
-        let guard = Self { cancellation, hold, keeping, node, release_record, held };
-        match guard.status() {
+        Self { cancellation, hold, keeping, node, release_record, held }
+    }
+
+    fn checked(self) -> Result<Self, Lost> {
+        match self.status() {
             Status::Lost(lost) => Err(lost),
-            Status::Held | Status::Suspect { .. } => Ok(guard),
+            Status::Held | Status::Suspect { .. } => Ok(self),
         }
     }
 
@@ -140,7 +162,7 @@ impl Guard {
     ) -> Result<Self, Lost> {
         self.put_down();
         let Self { held, node, keeping, .. } = self;
-        let guard = Self::kept(held.passed_on()?, node, keeping.passed_on())?;
+        let guard = Self::kept(held.passed_on()?, node, keeping.passed_on()).checked()?;
         Ok(guard.granted(wait_queue, Waited { time, ahead: None }))
     }
 

@@ -122,6 +122,9 @@ impl ReadGuard {
     /// for this read lock, and would be waited for: a deadlock. In that case the upgrade is refused at once, with
     /// [`AcquireError::WouldDeadlock`]; release the lock and ask for a write lock anew.
     ///
+    /// The node of the read lock is deleted in the background, and other writers wait for that too: a
+    /// [release](WriteGuard::release) does not await it.
+    ///
     /// The write lock is a grant of its own, with its own [token](Guard::token): to observers, and for
     /// [limits of time](crate::Builder::release_after), which begin anew with it. Until then those of the read lock go on.
     ///

@@ -75,7 +75,7 @@ impl Semaphore {
     /// Whether the latest state of the leases came over the connection over which we learned that no contender is ahead
     /// of us. Another server may not show yet what contenders that have left the queue have taken.
     ///
-    /// Nor need that server be as far as the events we have received: before 3.9 events do not carry their transaction.
+    /// Nor need that server be as far as the events we have received: those do not count for what a server has to show.
     fn is_of_one_connection(&self, position: &Position) -> bool {
         position.epoch() == Some(self.mutex.client.session().epoch())
     }

@@ -48,7 +48,7 @@ mod wait;
 pub(crate) use self::{
     delay::ReleaseRecord,
     listing::Listing,
-    position::{DetachedPosition, Position, Waited},
+    position::{DetachedPosition, Position, WaitSpan, Waited},
     rotate::Pace,
 };
 

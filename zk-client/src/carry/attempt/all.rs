@@ -236,6 +236,7 @@ mod tests {
         let first = Published {
             state: SessionState::Connecting,
             epoch: 0,
+            last_to_read: 0,
             id: SESSION,
             timeout: Duration::from_secs(10),
             close_confirmed: false,

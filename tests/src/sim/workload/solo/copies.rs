@@ -1,7 +1,7 @@
 //! Caches of nodes that nobody else changes: whatever is done to these, a cache shows it before long.
 
 use tokio::sync::watch;
-use zk_client::{CreateMode, Error, SessionState};
+use zk_client::{Acl, AclList, CreateMode, Error, SessionState};
 use zk_proto::path::join;
 use zk_testkit::sim::State;
 
@@ -54,10 +54,14 @@ async fn change(solo: &mut Solo) -> Known<()> {
     let rng = &mut solo.worker.rng;
     let (client, path) = (&solo.worker.client, format!("{}{}", solo.path, rng.pick(&NODES)));
     let data = rng.next().to_string().into_bytes();
-    match rng.below(6) {
+    match rng.below(7) {
         0 | 1 => over(client.create(&path, &data).parents().await),
         2 | 3 => over(client.set(&path, &data).await),
         4 => over(client.delete_recursive(&path).await),
+        5 => {
+            let acl = AclList::from_iter([Acl::open_unsafe()]);
+            over(client.set_acl(&path, &acl).await)
+        }
         _ => replace(solo, &path).await,
     }
 }

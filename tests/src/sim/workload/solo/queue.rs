@@ -44,15 +44,19 @@ pub(super) async fn exclusive(solo: &mut Solo) -> Known<()> {
     let second = other.enqueue().await;
     let mut second = solo.had("queueing at", second)?;
     is_behind(solo, &mut second, &[&holder]).await?;
+    let mut places = places(solo, &second, 1).await?;
     let third = lock.enqueue().await;
     let mut third = solo.had("queueing at", third)?;
     is_behind(solo, &mut third, &[&holder]).await?;
     // Those who wait are not told of.
     holders.catch_up(solo).await?;
+    places.catch_up(solo).await?;
     if solo.worker.rng.one_in(3) {
         // It leaves a gap.
         drop(second);
         solo.until_left(2).await?;
+        let place = places.next(solo).await?;
+        solo.expect("E1", place.is_none(), format_args!("is behind {place:?}, and has left"))?;
         second = third;
     } else if solo.worker.rng.one_in(3) {
         asked_back(solo, &lock.queue(), &holder).await?;
@@ -188,6 +192,22 @@ async fn stranger(solo: &mut Solo, layout: Layout, holder: &Guard) -> Known<()> 
     }
     solo.worker.client.delete(&path).await.or(Err(Cut::Failed))?;
     solo.until_left(1).await
+}
+
+/// What follows how many are ahead, which are so many.
+pub(super) async fn places<G>(
+    solo: &Solo,
+    ticket: &Ticket<G>,
+    ahead: usize,
+) -> Known<Following<Option<usize>>> {
+    let Some(follow) = ticket.positions() else {
+        return solo.wrong("E1", format_args!("a ticket has no place"));
+    };
+    let mut places = Following::new(follow);
+    let place = places.next(solo).await?;
+    let fits = place.is_some() && fits(solo, place, ahead);
+    solo.expect("E1", fits, format_args!("is told {place:?}, and {ahead} are ahead"))?;
+    Ok(places)
 }
 
 /// Whether so many are ahead, if a listing tells. What was given up while a server throttled it may come up to seconds later.

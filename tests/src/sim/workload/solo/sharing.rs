@@ -2,7 +2,10 @@
 
 use zk_locks::{AcquireError, Kind, Layout, ReadGuard, RwLock, WriteGuard};
 
-use super::{Cut, Known, Solo, queue::asked_back};
+use super::{
+    Cut, Known, Solo,
+    queue::{asked_back, places},
+};
 use crate::sim::workload::rw_lock::{Reading, Writing};
 
 /// Those with names for readers and writers.
@@ -14,9 +17,10 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     let builder = RwLock::builder(&solo.worker.client, &solo.path).layout(layout);
     let builder = if solo.worker.rng.one_in(4) { builder.herd() } else { builder };
     let lock = solo.set_up(builder);
-    let (reading, writing) = (Reading(lock.clone()), Writing(lock));
+    let (reading, writing) = (Reading(lock.clone()), Writing(lock.clone()));
     let one = solo.free(&reading).await?;
     let other = solo.free(&reading).await?;
+    queue_up(solo, &lock).await?;
     solo.taken(&writing, &one).await?;
     let listed = writing.queue().contenders().await;
     let listed = solo.read(listed)?;
@@ -36,6 +40,17 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     }
     let last = solo.free(&writing).await?;
     solo.released(last.release().await)
+}
+
+/// Those who read have nobody ahead of them who reads, and those who write have.
+async fn queue_up(solo: &Solo, lock: &RwLock) -> Known<()> {
+    let (reads, writes) = (lock.enqueue_read().await, lock.enqueue_write().await);
+    let reads = solo.had("queueing at", reads)?;
+    let writes = solo.had("queueing at", writes)?;
+    places(solo, &reads, 0).await?;
+    places(solo, &writes, 3).await?;
+    drop((reads, writes));
+    solo.until_left(2).await
 }
 
 /// A writer waits for both readers; readers behind it wait for the writer, and nobody gets ahead of it.

@@ -22,8 +22,8 @@ const NONCE_COUNT: &str = "00000001";
 
 /// Authentication by user and password. The password is not sent; each side proves that it knows it.
 ///
-/// MD5 is broken, and an eavesdropper can guess passwords offline: use it within TLS. Servers from 3.9 on may have it
-/// disabled (`zookeeper.fips-mode`).
+/// MD5 is broken, and an eavesdropper can guess passwords offline: use it within TLS. `zookeeper.fips-mode`, on by
+/// default from 3.9 on, is no hindrance: it keeps Java clients from using it, and servers take it still.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {

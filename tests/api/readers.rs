@@ -1,0 +1,62 @@
+//! What members without a quorum show, which may be what the others never agree on.
+
+use std::time::Duration;
+
+use zk_client::{Cache, Client, ConnectOptions, SessionState};
+use zk_testkit::{
+    TestServer,
+    real::Release,
+    server::{Config, Member},
+};
+use zk_tests::patience::within;
+
+use super::caches::converged;
+
+/// A member that is alone and has logged more than the others, who go on without that: as two servers, of which one shows
+/// the nodes with later changes than the other.
+#[tokio::test]
+async fn cache_forgets_what_others_never_agreed_on() {
+    for release in Release::ALL {
+        let mut config = Config::default();
+        (config.release, config.members, config.read_only_mode) = (release, 3, true);
+        (config.tick, config.sync_limit) = (Duration::from_millis(50), Duration::from_millis(100));
+        let alone = TestServer::start_with(config).await.unwrap();
+        let writer = Client::connect(&alone.connect_string()).await.unwrap();
+        let mut config = Config::default();
+        config.release = release;
+        let others = TestServer::start_with(config).await.unwrap();
+        let other = Client::connect(&others.connect_string()).await.unwrap();
+
+        for path in ["/c", "/c/both", "/c/logged"] {
+            writer.create(path, b"agreed").await.unwrap();
+        }
+        for path in ["/c", "/c/both", "/c/agreed"] {
+            other.create(path, b"agreed").await.unwrap();
+        }
+        for path in ["/c", "/c/both"].repeat(10) {
+            writer.set(path, b"logged").await.unwrap();
+        }
+        drop(writer);
+        let member = alone.with(|ensemble, now| {
+            let member = ensemble.leader().unwrap();
+            for other in (0..3).map(Member).filter(|it| *it != member) {
+                ensemble.stop(now, other);
+            }
+            member
+        });
+        let (readers, proxy) = (alone.proxy_of(member), others.proxy());
+        proxy.refuse_connections().await;
+        let servers = [readers.connect_string(), proxy.connect_string()].join(",");
+        let zk = ConnectOptions::new(&servers).unwrap().read_only(true);
+        let zk = within(zk.connect()).await.unwrap();
+        assert_eq!(zk.session().state(), SessionState::Connected { read_only: true });
+        let cache = Cache::subtree(&zk, "/c").start().unwrap();
+        within(cache.ready()).await.unwrap();
+        assert_eq!(&*cache.get("/c/both").unwrap().data, b"logged", "{release}");
+
+        proxy.accept_connections().await;
+        within(converged(&cache, &other, "/c", 1)).await;
+        other.set("/c/both", b"new").await.unwrap();
+        within(converged(&cache, &other, "/c", 1)).await;
+    }
+}
