@@ -39,7 +39,7 @@ impl Attached {
 ///
 /// The stream is bounded, and marks gaps explicitly: after a [`WatchItem::Resync`] everything has to be read again. The
 /// server sends the event before it serves the change: a read after an event reflects the change, or a later one. Over another
-/// connection only behind a [`sync`](Client::sync): events do not show a new server how far the session has seen.
+/// connection only behind a [`sync`](crate::Client::sync): events do not show a new server how far the session has seen.
 ///
 /// ```no_run
 /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
