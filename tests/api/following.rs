@@ -293,7 +293,19 @@ async fn cache_is_current_only_with_its_watches(server: &Place) {
         }
         tokio::task::yield_now().await;
     }
+    // Nor before what they tell of is read.
+    let reads = [OpCode::GET_DATA, OpCode::MULTI_READ];
+    let reads = Match::replies().when(move |reply| reply.op.is_some_and(|op| reads.contains(&op)));
+    let read = proxy.on(reads).hold();
     held.release();
+    within(read.fired()).await;
+    for _ in 0..300 {
+        for cache in &caches {
+            assert_eq!(cache.state(), CacheState::Behind);
+        }
+        tokio::task::yield_now().await;
+    }
+    drop(read);
     for (cache, depth) in caches.iter().zip([0, 1, 9]) {
         converged(cache, &other, "/c", depth).await;
     }

@@ -192,6 +192,9 @@ async fn ambiguous_names_are_refused() {
         let lock = Lock::named(&zk, "/lock", name).layout(Layout::Custom(names)).build();
         let held = within(lock.acquire()).await.unwrap();
         assert!(within(lock.try_acquire()).await.unwrap().is_none(), "{name}");
+        // One that waits knows itself by its name as well.
+        let mut second = within(lock.enqueue()).await.unwrap();
+        assert!(within(second.try_wait()).await.unwrap().is_none(), "{name}");
         within(held.release()).await.unwrap();
     }
 }

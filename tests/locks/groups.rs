@@ -6,7 +6,8 @@ use tokio::sync::watch;
 use zk_client::{ConnectError, CreateMode};
 use zk_locks::{Group, GroupMember, Layout, Lost, NodeState, PersistentNode};
 use zk_proto::OpCode;
-use zk_tests::test_with;
+use zk_testkit::proxy::Match;
+use zk_tests::{busy::too_busy_for, test_with};
 
 use crate::locks::support::{Setup, closed, joined, on_each_release, ops, options_for, within};
 
@@ -84,6 +85,29 @@ async fn taken_path_is_waited_for(setup: Setup) {
     assert_ne!(owner, by);
     within(node.close()).await;
     assert_eq!(until(&mut states, |state| *state == NodeState::Closed).await, NodeState::Closed);
+}
+
+/// The servers have no time for a write, and another client has a node there by the time they have.
+#[test_with(on_each_release)]
+async fn late_write_spares_the_next_node(setup: Setup) {
+    let (path, proxy) = (setup.path("late"), setup.proxy().await);
+    let node = PersistentNode::start(options_for(&proxy), &path, b"ours").await.unwrap();
+    within(node.present()).await;
+    let busy = too_busy_for(&proxy, Match::request(OpCode::SET_DATA));
+    let mut states = node.subscribe();
+    node.set_data(b"ours still");
+    within(busy.has_turned_away(1)).await;
+    let mode = CreateMode::Ephemeral;
+    let replaced = setup.outsider.multi().delete(&path).create(&path, b"theirs", mode).await;
+    replaced.unwrap().unwrap();
+    let by = setup.outsider.session().id();
+    until(&mut states, |state| *state == NodeState::Taken { by }).await;
+    drop(busy);
+    let ((data, _), gone) = setup.outsider.get(&path).watch().await.unwrap();
+    assert_eq!(&*data, b"theirs");
+    within(node.close()).await;
+    assert_eq!(setup.outsider.get(&path).await.unwrap().0, data);
+    drop(gone);
 }
 
 /// Its servers have gone for longer than a session lasts, and are tried again.

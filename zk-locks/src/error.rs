@@ -11,7 +11,7 @@ use zk_client::{
 /// * A client that may create nodes at the lock's path but not list them cannot find the node of a create whose reply was lost,
 ///   nor can one that [cannot take](crate::ConnectOptions::reply_len_max) the list, or whose request costs one connection after
 ///   the other: see [`Create::protected`](zk_client::Create::protected). That node stays until the session ends.
-/// * So does any node that the client may not delete, unless the session, which keeps trying, is allowed to after all.
+/// * Nor does a node go that the client may not delete, unless the session, which keeps trying, is allowed to after all.
 ///
 /// Otherwise the outcome is certain: the fate of a lost create is found out before anything is reported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

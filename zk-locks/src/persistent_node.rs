@@ -5,8 +5,8 @@ use std::{fmt, future::IntoFuture as _, pin::pin, time::Duration};
 use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use zk_client::{
-    Client, ConnectError, ConnectOptions, CreateMode, EventType, ReadError, Rejection, SessionEnd,
-    SessionId, WriteError, Zxid, bytes::Bytes,
+    Cause, Client, ConnectError, ConnectOptions, CreateMode, EventType, ReadError, Rejection,
+    SessionEnd, SessionId, WriteError, Zxid, bytes::Bytes,
 };
 
 use crate::{builder::Builder, error::AcquireError, wait_queue::WaitQueue};
@@ -248,10 +248,17 @@ impl Keeper {
             return Ok(());
         }
         if present != data {
-            // It may wait for a connection, or for a busy server, and another client have a node there by then.
-            let set = wait_queue.client.set(&self.path, &data).version(stat.version);
+            // Over the connection of the read, or not at all: later another client may have a node there.
+            let set = wait_queue.client.set(&self.path, &data).version(stat.version).fail_fast();
             match self.answer(&wait_queue.client, set.into_future()).await {
-                Ok(_) | Err(WriteError::Rejected(Rejection::NoNode | Rejection::BadVersion)) => {}
+                Ok(_)
+                | Err(
+                    WriteError::NotApplied(Cause::NotConnected | Cause::Disconnected(_))
+                    | WriteError::Rejected(Rejection::NoNode | Rejection::BadVersion),
+                ) => {}
+                Err(WriteError::NotApplied(Cause::Throttled | Cause::QueueFull)) => {
+                    self.answer(&wait_queue.client, sleep(PAUSE)).await;
+                }
                 Err(error) => wait_queue.may_try_again(error).await?,
             }
             return Ok(());

@@ -114,8 +114,8 @@ impl Queue {
     /// Deletes a contender's node, and so takes the lock away if it holds that: for contenders that cannot release it.
     ///
     /// The contender is notified ([`Lost::NodeDeleted`](crate::Lost::NodeDeleted)) at once if it is reachable and watches its
-    /// node, as it does from the second on for which it waits or holds. Otherwise it may continue, for up to that second or
-    /// until its lease runs out: only the token protects the next holder from it then.
+    /// node, as it does once it has waited or held for a second. Otherwise it may continue, for up to that second or until its
+    /// lease runs out: only the token protects the next holder from it then.
     ///
     /// Returns `false` if it has left, or if another node, with another token, has its name by now.
     ///

@@ -123,22 +123,22 @@ impl<'a> Work<'a> {
             self.leave_readers(&mut source, &session).await?;
             let connection = session.epoch();
             self.answered = false;
-            let was_loading = self.loading.is_some();
+            let was_settled = self.loading.is_none() && self.of.is_standing(&session);
             self.read_dirty(&mut source).await?;
             if !self.answered && !self.of.is_standing(&session) && is_connected(&session) {
                 self.hear().await?;
             }
             self.take_news(&mut source);
             self.outlive(&mut source)?;
-            // What has changed while everything was read is read before the copy follows. What has changed since does not
-            // count: where much does, there is always something.
-            let is_read = self.loading.is_none() && (self.dirty.is_empty() || !was_loading);
+            let is_read = self.loading.is_none();
             // A reply on a connection comes after the server has set that connection's watches and sent their events.
             if is_read && self.answered && session.epoch() == connection {
                 self.of.stands_on(connection);
             }
             let is_standing = self.of.is_standing(&session);
-            if is_read && is_standing {
+            // What has changed before all watches stood is read first. What has changed since does not count: where much does,
+            // there is always something.
+            if is_read && is_standing && (self.dirty.is_empty() || was_settled) {
                 self.of.is_up_to_date(self.refused.values().next());
             }
             if self.dirty.is_empty() && (is_standing || !is_connected(&session)) {
@@ -170,22 +170,26 @@ impl<'a> Work<'a> {
     /// Reads everything anew if a member without a quorum has served the session since that was last done, and another one
     /// does now. No watch tells of what is undone.
     async fn leave_readers(&mut self, source: &mut Source, session: &Session) -> Result<(), Stop> {
-        let connection = session.epoch();
-        let is_left = session.state() == SessionState::Connected { read_only: false };
-        if !is_left || session.last_to_read() <= self.agreed {
-            return Ok(());
+        let serves_all = || session.state() == SessionState::Connected { read_only: false };
+        while serves_all() && session.last_to_read() > self.agreed {
+            self.of.is_behind();
+            let connection = session.epoch();
+            // Otherwise the connection may be another one by now, perhaps to such a member again.
+            if self.catches_up().await? || session.epoch() == connection {
+                self.agreed = connection;
+                self.replace_all(source);
+            }
         }
-        self.of.is_behind();
-        if !self.catches_up().await? && session.epoch() != connection {
-            // Perhaps back to such a member.
-            return Ok(());
-        }
-        (self.agreed, self.replaces) = (connection, true);
+        Ok(())
+    }
+
+    /// Reads everything anew, and takes it though it be older.
+    fn replace_all(&mut self, source: &mut Source) {
+        self.replaces = true;
         if source.is_of_singles() {
             *source = Source::singles(&self.client);
         }
         self.load_all();
-        Ok(())
     }
 
     /// Makes the server answer a request when there is nothing to read.

@@ -220,7 +220,8 @@ impl Driver {
         self.parts.counters.record_load(
             (requests, bytes),
             self.parts.session.throttled_count(),
-            self.parts.known.sweeps.count(),
+            // They go with the session, and some may have been let go while nobody took them up any more.
+            if self.parts.session.over().is_some() { 0 } else { self.parts.known.sweeps.count() },
         );
     }
 

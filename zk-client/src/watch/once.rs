@@ -17,8 +17,8 @@ use crate::{chroot::Chroot, error::SessionEnd};
 /// Resolves when the watched node changes, once.
 ///
 /// The server sends the event before it serves the change: a read answered later over the same connection reflects the
-/// change; over another one, behind a [`sync`](crate::Client::sync). After a reconnect the event may stand for several changes. Dropping the watch only stops listening; the server keeps its watch until
-/// it fires. A watch that has resolved, also by [`try_event`](Watch::try_event), must not be awaited again: that panics.
+/// change; over another one, behind a [`sync`](crate::Client::sync). After a reconnect the event may stand for several
+/// changes. Dropping the watch only stops listening; the server keeps its watch until it fires. A watch that has resolved, also by [`try_event`](Watch::try_event), must not be awaited again: that panics.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
