@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zk_client::{Cause, SessionEnd, WriteError};
+use zk_client::{Cause, SessionEnd, SessionState, WriteError};
 use zk_testkit::server::Config;
 use zk_tests::{
     network::{Network, pass},
@@ -25,6 +25,26 @@ fn requests_with_timeouts_keep_no_session() {
         assert_eq!(network.look(|server| server.sessions().count()), 0);
         unasked.await.unwrap();
         drop(finished);
+    });
+}
+
+/// The time that its caller has set for it goes on, not that of a session whose last client goes.
+#[test]
+fn close_outlives_its_caller_and_all_clients() {
+    paused::block_on(async {
+        let network = Network::new(Config::default());
+        let options = network.options("me", "", 7).session_timeout(Duration::from_secs(30));
+        let zk = options.connect().await.unwrap();
+        network.hold("me");
+        let closed = zk.close_within(Duration::from_secs(20));
+        assert!(tokio::time::timeout(MOMENT, closed).await.is_err(), "nothing is answered");
+        let session = zk.session();
+        drop(zk);
+        pass(Duration::from_secs(12)).await;
+        assert_eq!(session.state(), SessionState::Closing);
+        network.heal();
+        assert_eq!(within(session.ended()).await, SessionEnd::Closed);
+        assert_eq!(network.look(|server| server.sessions().count()), 0);
     });
 }
 

@@ -2,7 +2,9 @@
 //! deleted in their place.
 
 use zk_client::{Client, CreateMode};
-use zk_locks::{AcquireError, Builder, Guard, Layout, Lock, Lost, MultiLock, Names, RwLock};
+use zk_locks::{
+    AcquireError, Builder, ForeignNodes, Guard, Layout, Lock, Lost, MultiLock, Names, RwLock,
+};
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::patience::within;
@@ -197,6 +199,21 @@ async fn ambiguous_names_are_refused() {
         assert!(within(second.try_wait()).await.unwrap().is_none(), "{name}");
         within(held.release()).await.unwrap();
     }
+}
+
+/// Several locks on one path refuse strangers, and not each other.
+#[tokio::test]
+async fn neighbours_are_no_strangers() {
+    let (_server, zk) = stage().await;
+    let refusing =
+        |name| Lock::named(&zk, "/lock", name).foreign_nodes(ForeignNodes::Refuse).build();
+    let one = within(refusing("one").acquire()).await.unwrap();
+    let other = within(refusing("other").acquire()).await.unwrap();
+    zk.create("/lock/notes", b"").await.unwrap();
+    let stranger = AcquireError::Stranger { name: "notes".to_owned() };
+    assert_eq!(within(refusing("third").acquire()).await.map(drop), Err(stranger));
+    within(one.release()).await.unwrap();
+    within(other.release()).await.unwrap();
 }
 
 #[tokio::test]

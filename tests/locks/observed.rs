@@ -47,6 +47,23 @@ async fn metrics_count_grants_waits_and_losses(setup: Setup) {
     assert_eq!(metrics.queue_length(), 1);
 }
 
+/// Also of one that never had a place in the queue, since its cohort had the lock.
+#[test_with(on_each_release)]
+async fn each_grant_has_a_wait(setup: Setup) {
+    let path = setup.existing("passed").await;
+    let metrics = Arc::new(Metrics::default());
+    let lock = CohortLock::builder(&setup.outsider, &path).observer(metrics.clone()).build();
+    let first = within(lock.acquire()).await.unwrap();
+    let second = tokio::spawn({
+        let lock = lock.clone();
+        async move { lock.acquire().await.map(drop) }
+    });
+    waiting(&lock, 1).await;
+    drop(first);
+    within(second).await.unwrap().unwrap();
+    assert_eq!((metrics.grants(), metrics.waits().count()), (2, 2));
+}
+
 /// It is the same hold all the time, and what becomes of it afterwards counts.
 #[test_with(on_each_release)]
 async fn loss_after_a_refused_downgrade_is_counted(setup: Setup) {

@@ -52,6 +52,7 @@ async fn requests(recording: &Recording) {
     let zk = connect(&server).await;
     zk.create("/a", b"").await.unwrap();
     zk.create("/a", b"").await.unwrap_err();
+    zk.multi().delete("/b").await.unwrap().unwrap_err();
     // Events come faster than they are read.
     let small = options(&server).watch_items_max(1).connect().await.unwrap();
     let stream = small.watch("/a").await.unwrap();
@@ -77,6 +78,9 @@ async fn loads(recording: &Recording) {
     begin(&mut second).await;
     until(recording, "zookeeper_client_requests_waiting", &[], 1.0).await;
     until(recording, "zookeeper_client_requests_in_flight", &[], 1.0).await;
+    let bytes = zk.stats().in_flight_bytes;
+    assert!(bytes > 1);
+    until(recording, "zookeeper_client_requests_in_flight_bytes", &[], bytes as f64).await;
     held.release();
     within(first).await.unwrap();
     within(second).await.unwrap();
@@ -108,6 +112,11 @@ async fn locks(recording: &Recording) {
     let lock =
         Lock::builder(&zk, "/lock").metrics_name("tested").max_hold(Duration::from_millis(1));
     let lock = lock.build();
+    // Of the same session, under a name of its own.
+    let other = Lock::builder(&zk, "/other").metrics_name("other").build();
+    let held = within(other.acquire()).await.unwrap();
+    drop(within(other.enqueue()).await.unwrap());
+    within(held.release()).await.unwrap();
     let first = within(lock.acquire()).await.unwrap();
     let mut second = within(lock.enqueue()).await.unwrap();
     let third = within(lock.enqueue()).await.unwrap();
@@ -208,12 +217,15 @@ async fn each_metric_is_described_and_counted() {
             [("client", "tested"), ("code", "NodeExists")],
             1.0,
         ),
+        // What refuses a transaction is in its results.
+        ("zookeeper_client_requests_total", [("operation", "multi"), ("outcome", "rejected")], 1.0),
         (
             "zookeeper_client_request_rejections_total",
             [("client", "tested"), ("code", "ThrottledOp")],
             1.0,
         ),
         ("zookeeper_lock_acquisitions_total", [("lock", "tested"), ("outcome", "granted")], 4.0),
+        ("zookeeper_lock_acquisitions_total", [("lock", "other"), ("outcome", "granted")], 1.0),
         ("zookeeper_lock_acquisitions_total", [("lock", "tested"), ("outcome", "given_up")], 2.0),
         ("zookeeper_lock_losses_total", [("lock", "tested"), ("reason", "node_deleted")], 1.0),
     ] {

@@ -135,6 +135,20 @@ fn closing_header_of_a_multi_is_shown_as_it_came() {
     assert_eq!(shown["end"]["type"], 7, "{shown}");
 }
 
+/// What is null, and what is empty: on the wire they differ.
+#[test]
+fn null_is_not_shown_as_empty() {
+    for (data, expected) in [
+        (None, "null"),
+        (Some(Bytes::new()), "\"\""),
+        (Some(Bytes::from_static(b"\x0A")), "\"0a\""),
+    ] {
+        let response = GetDataResponse { data, stat: Stat::default() };
+        let shown = serde_json::to_value(&response).unwrap();
+        assert_eq!(shown["data"].to_string(), expected, "{shown}");
+    }
+}
+
 #[test]
 fn truncated_record_names_the_field() {
     let whole = encode(&Stat::default());
