@@ -176,20 +176,11 @@ impl<'a> Work<'a> {
             let connection = session.epoch();
             // Otherwise the connection may be another one by now, perhaps to such a member again.
             if self.catches_up().await? || session.epoch() == connection {
-                self.agreed = connection;
-                self.replace_all(source);
+                (self.agreed, self.replaces) = (connection, true);
+                self.read_anew(source);
             }
         }
         Ok(())
-    }
-
-    /// Reads everything anew, and takes it though it be older.
-    fn replace_all(&mut self, source: &mut Source) {
-        self.replaces = true;
-        if source.is_of_singles() {
-            *source = Source::singles(&self.client);
-        }
-        self.load_all();
     }
 
     /// Makes the server answer a request when there is nothing to read.
@@ -276,15 +267,7 @@ impl<'a> Work<'a> {
     fn note(&mut self, news: Queued, source: &mut Source) {
         let event = match news {
             Queued::Event(event) => event,
-            Queued::Resync(_) => {
-                self.of.is_behind();
-                if source.is_of_singles() {
-                    // It is unknown which of the watches have fired.
-                    *source = Source::singles(&self.client);
-                }
-                self.load_all();
-                return;
-            }
+            Queued::Resync(_) => return self.read_anew(source),
         };
         let path: Arc<str> = self.client.handle.chroot.relative(&event.path).into();
         if !self.of.scope.contains(&self.of.root, &path) {
@@ -299,6 +282,16 @@ impl<'a> Work<'a> {
             self.costly.forget(&path);
             self.again(path, Dirty { node: !of_children, children: lists, alone: false });
         }
+    }
+
+    /// Reads everything, since watches have not told of all changes.
+    fn read_anew(&mut self, source: &mut Source) {
+        self.of.is_behind();
+        if source.is_of_singles() {
+            // It is unknown which of the watches have fired.
+            *source = Source::singles(&self.client);
+        }
+        self.load_all();
     }
 
     fn load_all(&mut self) {

@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
 
 use tokio::time::{sleep, timeout};
 use zk_client::{
-    Client, CreateMode, EventType, MultiError, NodeEvent, Pending, ReadError, Rejection,
-    SessionEnd, Stat, Watch, WriteError, Zxid,
+    Client, CreateMode, EventType, MultiError, Pending, ReadError, Rejection, Stat, Watch,
+    WriteError, Zxid,
     path::{join, name},
 };
 
@@ -16,7 +16,7 @@ use crate::{
     guard::{Guard, Held},
     layout::Layout,
     token::FencingToken,
-    wait_queue::{IN_PLACE, WaitQueue},
+    wait_queue::{IN_PLACE, WaitQueue, watched_event},
 };
 
 /// The node that marks a complete round. Persistent; created by the first participant that sees all others.
@@ -219,9 +219,7 @@ impl DoubleBarrier {
                     event.map_err(AcquireError::SessionEnded)?;
                     own_watch = None;
                 }
-                event = event_of(&mut comings) => {
-                    event.map_err(AcquireError::SessionEnded)?;
-                }
+                event = watched_event(&mut comings) => drop(event?),
                 () = recheck(self.wait_queue.settings.recheck) => {}
             }
         }
@@ -253,14 +251,6 @@ impl DoubleBarrier {
             Ok(Err(MultiError { rejection, .. })) => Err(WriteError::Rejected(rejection).into()),
             Err(error) => self.wait_queue.may_try_again(error).await.map(|()| false),
         }
-    }
-}
-
-/// The event of a watch, if there is one.
-async fn event_of(watch: &mut Option<Watch>) -> Result<NodeEvent, SessionEnd> {
-    match watch {
-        Some(watch) => watch.await,
-        None => std::future::pending().await,
     }
 }
 

@@ -93,21 +93,13 @@ impl Guard {
     pub(crate) fn unchecked(wait_queue: &WaitQueue, position: Position) -> (Self, WaitSpan) {
         let release_record = wait_queue.release_record(&position);
         let (node, own_watch, revoked, wait) = position.granted();
-        let guard = Self::standing_for(wait_queue, node, (own_watch, revoked));
+        let guard = Self::of_node(wait_queue, node, (own_watch, revoked));
         (Self { release_record, ..guard }, wait)
     }
 
-    /// A guard for the node of a grant that is yet to be [reported](Guard::granted), with what was learned of the node;
-    /// `Err` if it was lost meanwhile.
+    /// A guard for the node of a grant that is yet to be [checked](Guard::checked) and [reported](Guard::granted), with what
+    /// was learned of the node.
     pub(crate) fn of_node(
-        wait_queue: &WaitQueue,
-        node: OwnedNode,
-        heard: (Option<Watch>, bool),
-    ) -> Result<Self, Lost> {
-        Self::standing_for(wait_queue, node, heard).checked()
-    }
-
-    fn standing_for(
         wait_queue: &WaitQueue,
         node: OwnedNode,
         (own_watch, revoked): (Option<Watch>, bool),
@@ -142,7 +134,8 @@ impl Guard {
         Self { cancellation, hold, keeping, node, release_record, held }
     }
 
-    fn checked(self) -> Result<Self, Lost> {
+    /// `Err` if it was lost meanwhile.
+    pub(crate) fn checked(self) -> Result<Self, Lost> {
         match self.status() {
             Status::Lost(lost) => Err(lost),
             Status::Held | Status::Suspect { .. } => Ok(self),

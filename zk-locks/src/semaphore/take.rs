@@ -109,7 +109,7 @@ impl Semaphore {
                 let revoked = rest.is_revoked();
                 let guards = nodes
                     .into_iter()
-                    .map(|node| Guard::of_node(&self.leases, node, (None, revoked)))
+                    .map(|node| Guard::of_node(&self.leases, node, (None, revoked)).checked())
                     .collect::<Result<Vec<_>, Lost>>()?;
                 let waited = rest.traded();
                 let guards = guards.into_iter().map(|guard| guard.granted(&self.leases, waited));

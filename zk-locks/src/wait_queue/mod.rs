@@ -48,7 +48,7 @@ mod wait;
 pub(crate) use self::{
     delay::ReleaseRecord,
     listing::Listing,
-    position::{DetachedPosition, Position, WaitSpan, Waited},
+    position::{DetachedPosition, Position, WaitSpan, Waited, watched_event},
     rotate::Pace,
 };
 

@@ -319,7 +319,7 @@ impl Position {
             biased;
             // If it was deleted, the next listing shows why: a session that ends takes its nodes along, and gets no
             // answers any more.
-            own = own_event(own_watch) => {
+            own = watched_event(own_watch) => {
                 *own_watch = None;
                 own.map(|_| Wake::LookAgain)
             }
@@ -335,8 +335,8 @@ impl Position {
     }
 }
 
-/// The next event of our own node; never resolves if it is not watched.
-async fn own_event(watch: &mut Option<Watch>) -> Result<NodeEvent, AcquireError> {
+/// The event of a watch; never resolves if there is none.
+pub(crate) async fn watched_event(watch: &mut Option<Watch>) -> Result<NodeEvent, AcquireError> {
     match watch {
         Some(watch) => watch.await.map_err(AcquireError::SessionEnded),
         None => std::future::pending().await,
