@@ -1,9 +1,13 @@
 //! Signals that we are sent.
 
-use std::{future::poll_fn, task::Poll};
+use std::{future::poll_fn, task::Poll, time::Duration};
 
-use rustix::process::Signal;
-use tokio::signal::unix::{self, SignalKind};
+use rustix::process::{Signal, getpid, kill_process};
+use tokio::{
+    signal::unix::{self, SignalKind},
+    task::yield_now,
+    time::timeout,
+};
 
 use crate::exit::Failure;
 
@@ -14,6 +18,12 @@ pub(crate) const FOR_THE_COMMAND: &[Signal] =
 
 /// The shell's job control, by which we would stop without the command if it is in a group of its own.
 pub(crate) const JOB_CONTROL: &[Signal] = &[Signal::TSTP, Signal::CONT];
+
+/// What nothing is sent, and nothing minds.
+const MARK: Signal = Signal::URG;
+
+/// How long to wait for a mark: a parent may have blocked even that.
+const MARK_MAX: Duration = Duration::from_secs(1);
 
 /// Catches signals from the call on, for the rest of the process's life.
 #[derive(Debug, Default)]
@@ -45,6 +55,22 @@ impl Signals {
     }
 }
 
+/// Waits until all streams have been told of signals that were sent before. What ends a command also ends our wait for it,
+/// and that may be told first: the two come by different ways.
+pub(crate) async fn settled() {
+    let Ok(mut marks) = unix::signal(SignalKind::from_raw(MARK.as_raw())) else { return };
+    let marked = async {
+        // Twice: the first may be told by a turn that had been past a lower signal before that came.
+        for _ in 0..2 {
+            let _ = kill_process(getpid(), MARK);
+            marks.recv().await;
+        }
+    };
+    let _ = timeout(MARK_MAX, marked).await;
+    // Others that wait in the same task were asked before the last of them.
+    yield_now().await;
+}
+
 /// The set of signals that this process ignores, as far as the system tells: Linux does.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -63,7 +89,22 @@ fn contains(set: u64, signal: Signal) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn signals_are_heard_before_marks() {
+        let mut signals = Signals::default();
+        signals.catch(&[Signal::USR1]).unwrap();
+        for turn in 0..200 {
+            kill_process(getpid(), Signal::USR1).unwrap();
+            settled().await;
+            let mut heard = pin!(signals.next());
+            let heard = poll_fn(|cx| Poll::Ready(heard.as_mut().poll(cx).is_ready())).await;
+            assert!(heard, "{turn}");
+        }
+    }
 
     #[test]
     fn ignored_signals_are_parsed_bit_by_bit() {

@@ -20,7 +20,7 @@ use crate::{
     args::{HelpArgs, ShellArgs, advised, is_help, mistake},
     commands::{self, Command},
     exit::{Exit, Failure},
-    lock::signals::Signals,
+    lock::signals::{self, Signals},
     render::{self, complain, printable},
     shared::Shared,
 };
@@ -185,10 +185,15 @@ impl Shell {
         let passes_on = matches!(command, Command::Lock(_) | Command::Elect(_));
         let run = commands::run(command);
         let mut run = pin!(async {
-            match is_apart {
+            let ended = match is_apart {
                 true => run.await,
                 false => self.shared.scope(run).await,
+            };
+            if passes_on {
+                // What has ended it is not for the next line.
+                signals::settled().await;
             }
+            ended
         });
         let mut ending = None;
         let ended = loop {
