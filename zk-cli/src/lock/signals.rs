@@ -55,8 +55,8 @@ impl Signals {
     }
 }
 
-/// Waits until all streams have been told of signals that were sent before. What ends a command also ends our wait for it,
-/// and that may be told first: the two come by different ways.
+/// Waits until all streams have been told of signals that were handled before. A signal that ends a command also ends our
+/// wait for it, and its end may be told first: the two come by different ways.
 pub(crate) async fn settled() {
     let Ok(mut marks) = unix::signal(SignalKind::from_raw(MARK.as_raw())) else { return };
     let marked = async {
@@ -89,17 +89,40 @@ fn contains(set: u64, signal: Signal) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
+    use std::{
+        pin::pin,
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering},
+            mpsc,
+        },
+    };
+
+    use tokio::sync::oneshot;
 
     use super::*;
 
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    /// With nothing that could hear them for a moment, as on a busy machine.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn signals_are_heard_before_marks() {
         let mut signals = Signals::default();
         signals.catch(&[Signal::USR1]).unwrap();
-        for turn in 0..200 {
+        // Handlers run in the order of their registration.
+        let handled = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(Signal::USR1.as_raw(), handled.clone()).unwrap();
+        for turn in 0..20 {
+            let ((busy, is_busy), (release, released)) = (oneshot::channel(), mpsc::channel());
+            tokio::spawn(async move {
+                let _ = busy.send(());
+                let _ = released.recv();
+            });
+            is_busy.await.unwrap();
             kill_process(getpid(), Signal::USR1).unwrap();
-            settled().await;
+            // Another thread may handle it.
+            while !handled.swap(false, Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            tokio::join!(settled(), async { release.send(()).unwrap() });
             let mut heard = pin!(signals.next());
             let heard = poll_fn(|cx| Poll::Ready(heard.as_mut().poll(cx).is_ready())).await;
             assert!(heard, "{turn}");
