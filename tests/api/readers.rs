@@ -1,8 +1,9 @@
-//! What members without a quorum show, which may be what the others never agree on.
+//! What members show that are not where the others are: those without a quorum, perhaps what the others never agree on, and
+//! those that lag what is over.
 
 use std::time::Duration;
 
-use zk_client::{Cache, Client, ConnectOptions, SessionState};
+use zk_client::{Cache, CacheEvent, Client, ConnectOptions, SessionState};
 use zk_testkit::{
     TestServer,
     real::Release,
@@ -59,4 +60,36 @@ async fn cache_forgets_what_others_never_agreed_on() {
         other.set("/c/both", b"new").await.unwrap();
         within(converged(&cache, &other, "/c", 1)).await;
     }
+}
+
+/// Also where all that is known is that there is nothing.
+#[tokio::test]
+async fn moved_cache_waits_for_a_server_that_lags() {
+    let mut config = Config::default();
+    config.members = 3;
+    let server = TestServer::start_with(config).await.unwrap();
+    let (leader, follower) = server.with(|ensemble, now| {
+        let leader = ensemble.leader().unwrap();
+        let follower = Member((leader.0 + 1) % 3);
+        ensemble.set_lag(now, follower, Duration::from_millis(500));
+        (leader, follower)
+    });
+    let connect =
+        async |member| Client::connect(&server.proxy_of(member).connect_string()).await.unwrap();
+    let (zk, late) = (connect(leader).await, connect(follower).await);
+    zk.create("/c", b"old").await.unwrap();
+    late.sync("/c").await.unwrap();
+    let cache = Cache::node(&zk, "/c").start().unwrap();
+    within(cache.ready()).await.unwrap();
+    let mut events = cache.events();
+    zk.delete("/c").await.unwrap();
+    assert!(matches!(within(events.next()).await, Some(CacheEvent::Deleted(_))));
+    assert!(late.exists("/c").await.unwrap().is_some(), "it lags");
+    cache.move_to(&late);
+    within(cache.ready()).await.unwrap();
+    assert!(cache.get("/c").is_none());
+    late.create("/c", b"new").await.unwrap();
+    assert_eq!(within(events.next()).await, Some(CacheEvent::Loaded));
+    let next = within(events.next()).await;
+    assert!(matches!(&next, Some(CacheEvent::Created(node)) if node.data == "new"), "{next:?}");
 }

@@ -19,7 +19,13 @@ use zk_testkit::{
     proxy::Proxy,
     server::{Config, Listening},
 };
-use zk_tests::{patience::closed, polls::dropped_after, test_with};
+use zk_tests::{
+    network::{Network, pass},
+    patience::closed,
+    paused,
+    polls::dropped_after,
+    test_with,
+};
 
 use crate::api::{Place, behind_proxy, client, on_each_release};
 
@@ -386,4 +392,22 @@ async fn waiting_on_after_the_end_starves_nothing(server: &Place) {
     };
     let late = tokio::time::timeout(Duration::from_millis(1), waits).await;
     assert!(late.is_err(), "the end is no connection");
+}
+
+/// As soon as something relies on it, not with the next ping.
+#[test]
+fn kept_lease_is_confirmed_at_once() {
+    paused::block_on(async {
+        let network = Network::new(Config::default());
+        let options = network.options("me", "", 7).session_timeout(Duration::from_secs(30));
+        let zk = options.connect().await.unwrap();
+        for seconds in 20..40 {
+            // Pings go on, which the leader does not hear of.
+            pass(Duration::from_secs(seconds)).await;
+            let kept = zk.keep_lease();
+            pass(Duration::from_millis(100)).await;
+            assert!(!zk.session().lease_left().is_zero());
+            drop(kept);
+        }
+    });
 }

@@ -51,6 +51,7 @@ scripts! {
     refused_watch_misleads_no_read
     refused_watch_takes_no_other_along
     withdrawn_watch_takes_no_other_along
+    read_that_has_lost_its_watch_takes_no_other_along
     throttled_removal_of_watches_is_retried
     waiting_removal_is_not_repeated
     a_throttled_request_outlives_connections

@@ -115,7 +115,8 @@ impl<'a> Work<'a> {
     async fn go_on(&mut self) -> Result<Infallible, Stop> {
         let mut source = self.open().await?;
         let mut session = self.client.session();
-        if !self.of.contents.is_empty() {
+        // That there is nothing is something to know, too.
+        if *self.of.state.borrow() != CacheState::Loading {
             self.replaces = self.catches_up().await?;
         }
         self.load_all();

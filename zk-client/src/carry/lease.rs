@@ -50,8 +50,9 @@ impl Lease {
         self.keepers.load(Ordering::Acquire) > 0
     }
 
-    pub(super) fn keep(&self) {
-        self.keepers.fetch_add(1, Ordering::AcqRel);
+    /// Returns whether nothing was held before.
+    pub(super) fn keep(&self) -> bool {
+        self.keepers.fetch_add(1, Ordering::AcqRel) == 0
     }
 
     pub(super) fn let_go(&self) {

@@ -11,9 +11,10 @@ use crate::carry::known::Known;
 pub struct LeaseKeeper(Arc<Known>);
 
 impl LeaseKeeper {
-    pub(crate) fn new(known: &Arc<Known>) -> Self {
-        known.lease.keep();
-        Self(known.clone())
+    /// Also returns whether it is the only one: then the driver has to look.
+    pub(crate) fn new(known: &Arc<Known>) -> (Self, bool) {
+        let is_first = known.lease.keep();
+        (Self(known.clone()), is_first)
     }
 
     pub(super) const fn known(&self) -> &Arc<Known> {

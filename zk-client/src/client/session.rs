@@ -93,7 +93,12 @@ impl Client {
     /// # }
     /// ```
     pub fn keep_lease(&self) -> LeaseKeeper {
-        LeaseKeeper::new(self.handle.shared.session.known())
+        let (keeper, is_first) = LeaseKeeper::new(self.handle.shared.session.known());
+        if is_first {
+            // The driver may sleep until the next ping.
+            self.handle.command(Command::LeaseKept);
+        }
+        keeper
     }
 
     /// Waits until a server refuses to delete a node of this session that has lost its owner; resolves at once if that

@@ -38,6 +38,8 @@ pub(crate) enum Command {
         kinds: &'static [WatchBy],
         path: Arc<str>,
     },
+    /// The session's lease is relied on, as the driver finds out in each turn.
+    LeaseKept,
     /// Switch to these servers, each `host:port`.
     UpdateServers(Vec<Arc<str>>),
     /// Within this time, or the default.
@@ -81,7 +83,7 @@ impl Command {
             Self::Batch(_, batch) => {
                 batch.into_iter().for_each(|submission| submission.refuse(end, counters));
             }
-            Self::CleanupBegins | Self::CleanupEnds => {}
+            Self::CleanupBegins | Self::CleanupEnds | Self::LeaseKept => {}
             Self::AddAuth(_, _, token) => token.refuse(end, counters),
             // Callers that wait for these watch the session itself.
             Self::Close(..)

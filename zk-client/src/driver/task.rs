@@ -257,6 +257,7 @@ impl Driver {
             }
             Command::CleanupBegins => self.cleanups += 1,
             Command::CleanupEnds => self.cleanups -= 1,
+            Command::LeaseKept => {}
             Command::Withdraw(ticket) => self.withdraw(now, &ticket),
             Command::AddAuth(purpose, ..) if self.refuses(purpose) => {
                 command.refuse(SessionEnd::Closed, &self.parts.counters);

@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 use zk_proto::session::WatchNotice;
 
 use super::event::{Event, NodeEvent};
@@ -38,7 +38,8 @@ use crate::{chroot::Chroot, error::SessionEnd};
 /// ```
 #[must_use = "a watch is armed on the server whether or not anybody listens"]
 pub struct Watch {
-    notice: oneshot::Receiver<WatchNotice>,
+    /// `None` once it has resolved.
+    notice: Option<oneshot::Receiver<WatchNotice>>,
     /// Absolute.
     path: Arc<str>,
     chroot: Chroot,
@@ -49,20 +50,24 @@ impl Watch {
     pub(crate) fn new(path: Arc<str>, chroot: Chroot) -> (Self, Sender) {
         let (sender, notice) = oneshot::channel();
         let sender = Sender(Arc::new(Mutex::new(Some(sender))));
-        (Self { notice, path, chroot }, sender)
+        (Self { notice: Some(notice), path, chroot }, sender)
     }
 
     /// Returns the event, if there has been one; never waits. `None` also for a watch that has resolved.
     pub fn try_event(&mut self) -> Option<Result<NodeEvent, SessionEnd>> {
-        let notice = self.notice.try_recv().ok()?;
-        Some(self.read(notice))
+        match self.notice.as_mut()?.try_recv() {
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Closed) => Some(self.resolve(None)),
+            Ok(notice) => Some(self.resolve(Some(notice))),
+        }
     }
 
-    fn read(&self, notice: WatchNotice) -> Result<NodeEvent, SessionEnd> {
+    fn resolve(&mut self, notice: Option<WatchNotice>) -> Result<NodeEvent, SessionEnd> {
+        self.notice = None;
         match notice {
-            WatchNotice::Event(event) => Ok(read_event(&self.chroot, &event)),
-            WatchNotice::Over(over) => Err(over.into()),
-            // The others are for persistent watches.
+            Some(WatchNotice::Event(event)) => Ok(read_event(&self.chroot, &event)),
+            Some(WatchNotice::Over(over)) => Err(over.into()),
+            // The others are for persistent watches; without a driver there is no session.
             _ => Err(SessionEnd::Closed),
         }
     }
@@ -80,9 +85,9 @@ impl Future for Watch {
     type Output = Result<NodeEvent, SessionEnd>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let notice = ready!(Pin::new(&mut self.notice).poll(cx));
-        // Without a driver there is no session.
-        Poll::Ready(notice.map_or(Err(SessionEnd::Closed), |notice| self.read(notice)))
+        let notice = self.notice.as_mut().expect("a watch that has resolved is not awaited again");
+        let notice = ready!(Pin::new(notice).poll(cx));
+        Poll::Ready(self.resolve(notice.ok()))
     }
 }
 

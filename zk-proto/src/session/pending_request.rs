@@ -36,6 +36,8 @@ pub(crate) struct RareFields {
     first: Option<Place>,
     /// The persistent watch that it makes the server arm, even if no watcher is left.
     pub(crate) asks: Option<(WatchBy, Arc<str>)>,
+    /// Whether its frame asks for a watch whose watcher has gone.
+    pub(crate) is_unwanted: bool,
 }
 
 /// The purpose of a request of the session itself.

@@ -148,7 +148,7 @@ impl Attempts {
             is_shared,
             chroot: chroot.clone(),
             delete_sink: Some(delete_sink.clone()),
-            lease: LeaseKeeper::new(&self.known),
+            lease: LeaseKeeper::new(&self.known).0,
         };
         let creates = if may_lack_parents { spec.len() } else { 0 };
         let created = matches!(result, Ok(Ok(_)));

@@ -35,11 +35,14 @@ impl<R, W> PendingRequest<R, W> {
 impl<R, W: Watcher> PendingRequest<R, W> {
     /// Records the watch that a request asks the server for. Returns whether the request can do without it.
     pub(crate) fn note_watches(&self, server_watches: &mut ServerWatches) -> bool {
-        let unwatched = self.pending().is_some_and(|watch| {
-            let carried = server_watches.at(&watch.path).carry(watch.by);
-            // A watch without watchers is not requested from the next server.
-            carried || !watch.by.is_persistent() && watch.watcher.is_gone()
-        });
+        let unwatched = match self.pending() {
+            Some(watch) => {
+                let carried = server_watches.at(&watch.path).carry(watch.by);
+                // A watch without watchers is not requested from the next server.
+                carried || !watch.by.is_persistent() && watch.watcher.is_gone()
+            }
+            None => self.rare().is_some_and(|rare| rare.is_unwanted),
+        };
         if let Some((by, path)) = self.asks() {
             server_watches.asked(by, path);
         } else if let Self::Own { purpose: Purpose::Unwatch(path), .. } = self {
@@ -71,13 +74,17 @@ impl<R, W: Watcher> InFlight<R, W> {
         mut gone: impl FnMut(&W) -> bool,
     ) {
         for slot in self.slots_mut() {
-            let PendingRequest::User { request: Outgoing { watch, .. }, .. } = slot else {
+            let PendingRequest::User { request: Outgoing { watch, .. }, rare, .. } = slot else {
                 continue;
             };
-            watch.take_if(|watch| {
+            let cancelled = watch.take_if(|watch| {
                 let is_there = Kind::registered_by(watch.by) == Kind::registered_by(by);
                 is_there && *watch.path == *path && gone(&watch.watcher)
             });
+            // Before 3.9, a watch for once would replace one that goes on.
+            if cancelled.is_some_and(|watch| !watch.by.is_persistent()) {
+                rare.get_or_insert_default().is_unwanted = true;
+            }
         }
     }
 
