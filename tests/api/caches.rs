@@ -9,8 +9,8 @@ use std::{
 
 use tokio::{runtime, time::interval};
 use zk_client::{
-    Cache, CacheEvent, CacheState, CachedNode, Client, ConnectOptions, CreateMode, ErrorCode,
-    OpCode, ReadError, Rejection, SessionEnd, SessionObserver, Zxid,
+    AclList, Cache, CacheEvent, CacheState, CachedNode, Client, ConnectOptions, CreateMode,
+    ErrorCode, Id, OpCode, Perms, ReadError, Rejection, SessionEnd, SessionObserver, Zxid,
 };
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
 use zk_tests::{
@@ -156,6 +156,35 @@ async fn cache_outlives_its_session(server: &Place) {
     assert_eq!(seen.iter().filter(of_root).count(), 1, "{seen:?}");
 }
 
+/// That a node is there, servers before 3.8 tell everyone.
+#[test_with(on_each_release)]
+async fn nodes_without_their_data_need_no_permission(server: &Place) {
+    let zk = client(server).await;
+    let hidden = AclList::from_iter([Id::digest("ann", "x").may(Perms::ALL)]);
+    zk.create("/c", b"").await.unwrap();
+    zk.create("/c/a", b"").acl(&hidden).await.unwrap();
+    let cache = Cache::children(&zk, "/c").without_data().start().unwrap();
+    let told = zk.exists("/c/a").await.map(drop);
+    assert_eq!(within(cache.ready()).await, told);
+    if told.is_err() {
+        return;
+    }
+    let mut events = cache.events();
+    for (is_created, name) in [(true, "/c/b"), (false, "/c/a"), (false, "/c/b"), (true, "/c/a")] {
+        match is_created {
+            true => drop(zk.create(name, b"").acl(&hidden).await.unwrap()),
+            false => zk.delete(name).await.unwrap(),
+        }
+        let told = match within(events.next()).await {
+            Some(CacheEvent::Created(node)) => (true, node.path),
+            Some(CacheEvent::Deleted(node)) => (false, node.path),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(told, (is_created, name.into()));
+    }
+    assert_eq!(cache.state(), CacheState::Following);
+}
+
 /// As from a backup: what the next session reads is older than the copy, and has other zxids.
 #[test_with(on_each_release)]
 async fn cache_follows_servers_that_were_set_back(restored: &Place) {
@@ -280,7 +309,7 @@ async fn follows(cache: &Cache) {
 async fn unreadable_node_is_absent_and_reported(server: &Place) {
     let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
     owner.create("/c/open", b"").parents().await.unwrap();
-    let acl = zk_client::AclList::from_iter([zk_client::Acl::creator_all()]);
+    let acl = AclList::from_iter([zk_client::Acl::creator_all()]);
     owner.create("/c/closed", b"").acl(&acl).await.unwrap();
     let zk = client(server).await;
     let cache = Cache::subtree(&zk, "/c").start().unwrap();

@@ -3,7 +3,7 @@
 use zk_client::{
     Client, EventType, ReadError, Rejection, Resync, WatchEnd, WatchItem, WatchKind, WatchStream,
 };
-use zk_tests::{feature::Feature, test_with};
+use zk_tests::{feature::Feature, patience::within, test_with};
 
 use crate::api::{Place, client, on_each_release};
 
@@ -219,6 +219,29 @@ async fn removing_watches_costs_one_connection_at_most(server: &Place) {
         epochs.push(zk.session().epoch());
     }
     assert!(epochs[4] - epochs[0] <= 1, "{epochs:?}");
+}
+
+/// Servers that do not know of them refuse them ahead of the answers to what was asked before.
+#[test_with(on_each_release)]
+async fn watch_behind_other_requests_costs_one_connection_at_most(server: &Place) {
+    let zk = client(server).await;
+    zk.create("/w", b"").await.unwrap();
+    for _ in 0..10 {
+        let before = zk.session().epoch();
+        let cork = zk.cork();
+        let asked: Vec<_> = (0..20).map(|_| cork.get("/w").submit()).collect();
+        let watches = [cork.watch("/w").submit(), cork.watch("/w").recursive().submit()];
+        drop(cork);
+        for data in asked {
+            within(data).await.unwrap();
+        }
+        for watch in watches {
+            assert_eq!(within(watch).await.is_ok(), server.has(Feature::PersistentWatches));
+        }
+        within(zk.sync("/w")).await.unwrap();
+        let lost = zk.session().epoch() - before;
+        assert!(lost <= 1, "{lost} connections lost");
+    }
 }
 
 #[test_with(on_each_release)]

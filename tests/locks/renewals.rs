@@ -213,3 +213,29 @@ async fn reader_waits_where_numbers_have_ended() {
         within(anew.release()).await.unwrap();
     }
 }
+
+/// Both have left the old queue, and one of them has made the path anew and has the lock before the other one looks.
+#[test_with(in_virtual_time)]
+async fn path_made_anew_by_another_is_joined(network: Network) {
+    let (quick, slow) = ("quick", "slow");
+    let zk = client_on(&network, "ours").await;
+    for data in ["", "kept"] {
+        let path = format!("/lock{data}");
+        zk.create(&path, data.as_bytes()).await.unwrap();
+        let lock = |zk: &Client| Lock::builder(zk, &path).rotate_at(1).build();
+        let held = lock(&zk).acquire().await.unwrap();
+        let [first, second] =
+            [lock(&client_on(&network, quick).await), lock(&client_on(&network, slow).await)]
+                .map(|lock| tokio::spawn(async move { lock.acquire().await }));
+        pass(SOON).await;
+        assert_eq!(contenders(&zk, &path).await, 1, "they wait for the path");
+        network.hold(slow);
+        held.release().await.unwrap();
+        let held = soon("the quick one", first).await.unwrap().unwrap();
+        network.heal();
+        pass(SOON).await;
+        assert_eq!(contenders(&zk, &path).await, 2, "they wait for the lock");
+        held.release().await.unwrap();
+        soon("the slow one", second).await.unwrap().unwrap().release().await.unwrap();
+    }
+}

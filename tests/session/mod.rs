@@ -49,6 +49,7 @@ scripts! {
     unresolvable_name_costs_one_attempt
     throttled_patient_request_is_resent
     refused_watch_misleads_no_read
+    refusal_may_come_out_of_turn
     refused_watch_takes_no_other_along
     withdrawn_watch_takes_no_other_along
     read_that_has_lost_its_watch_takes_no_other_along

@@ -11,7 +11,7 @@ use zk_client::{Connect, ResolvedConnect, Transport};
 
 use crate::{
     args::{AskArgs, ConnectArgs},
-    exit::Failure,
+    exit::{Exit, Failure},
 };
 
 /// More than any server says, with the connections of ten thousand clients; what else listens there may have no end.
@@ -48,6 +48,10 @@ impl Asker {
     pub(crate) fn new(connect: &ConnectArgs, args: AskArgs) -> Result<Self, Failure> {
         let connector: Arc<dyn Connect> = match connect.security()?.tls()? {
             Some(tls) if args.admin.is_none() || args.admin_tls => Arc::new(tls),
+            // Told to be secure, and not whom to trust.
+            None if args.admin_tls => {
+                return Err(Failure::new(Exit::Usage, "--admin-tls: goes with --tls-ca"));
+            }
             _ => Arc::new(ResolvedConnect::default()),
         };
         Ok(Self { connector, args })

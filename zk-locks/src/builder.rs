@@ -185,7 +185,8 @@ impl<R> Builder<R> {
     /// implementations do not know how to wait for that. Only an empty path can be deleted, so no holder is ever missed. One
     /// with data, or another access control list than [this one](Self::acl), is created again with those, as a persistent node.
     ///
-    /// An attempt that finds no node but its own does so at once. Otherwise it leaves and waits for the path if it would
+    /// An attempt that finds no node but its own does so at once, unless servers have refused to delete the path within the
+    /// last ten minutes. Otherwise it leaves and waits for the path if it would
     /// have to wait for the lock anyway, for half a minute at most; readers wait only as long as a writer is there. None
     /// waits of which that is not expected: a `try_…`, the request for a [ticket](crate::Ticket), an
     /// [upgrade](crate::ReadGuard::try_upgrade). Nor does any where a node without a place in the queue keeps the path,

@@ -115,7 +115,8 @@ impl Queue {
     ///
     /// The contender is notified ([`Lost::NodeDeleted`](crate::Lost::NodeDeleted)) at once if it is reachable and watches its
     /// node, as it does once it has waited or held for a second. Otherwise it may continue, for up to that second or until its
-    /// lease runs out: only the token protects the next holder from it then.
+    /// lease runs out: only the token protects the next holder from it then. Of a [`Ticket`](crate::Ticket) or a
+    /// [`MultiLock`](crate::MultiLock) it may even begin to hold within that second, and continue for another one.
     ///
     /// Returns `false` if it has left, or if another node, with another token, has its name by now.
     ///

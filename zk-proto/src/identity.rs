@@ -32,7 +32,7 @@ impl Acl {
         Self { perms: Perms::READ, id: Id::anyone() }
     }
 
-    /// The creator, under every identity that its connection has, may do everything.
+    /// The creator, under every identity that its connection has besides its address, may do everything.
     #[must_use]
     pub const fn creator_all() -> Self {
         Self { perms: Perms::ALL, id: Id::creator() }

@@ -200,7 +200,9 @@ leader has given the lock to another client.
 
 Signals: INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to COMMAND. Before it
 runs, they end the wait, and no node is left in the queue. (A signal that was
-being ignored when zk started stays ignored.)
+being ignored when zk started stays ignored.) In the end zk waits until a server
+has confirmed the release, for the session timeout at most; another signal ends
+that wait, and the release then comes with the end of the session.
 
 COMMAND runs in a process group of its own, and all of that is signalled. Only if
 zk is in the foreground of a terminal does COMMAND stay in zk's group, so that

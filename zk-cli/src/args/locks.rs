@@ -32,7 +32,7 @@ pub(crate) struct LockArgs {
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 
-    /// Give up after this long, connecting included
+    /// Give up after this long, connecting included, and leave the queue, as `zk help jobs` says
     #[arg(long, value_name = "D", value_parser = duration::seconds, conflicts_with = "try_once")]
     pub(crate) timeout: Option<Duration>,
 

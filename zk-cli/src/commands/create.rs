@@ -1,6 +1,8 @@
 //! `zk create`: creates a node, and what is missing above it if wished.
 
-use zk_client::{Cause, Client, CreateMode, Created, ReadError, Rejection, SessionEnd, WriteError};
+use zk_client::{
+    Cause, Client, CreateMode, Created, ReadError, Rejection, SessionEnd, Stat, WriteError,
+};
 
 use crate::{
     acl,
@@ -37,6 +39,19 @@ fn print(args: &CreateArgs, created: &Created) -> Result<(), Failure> {
 }
 
 async fn create(args: &CreateArgs, client: &Client, data: &[u8]) -> Result<Created, Failure> {
+    let mut created = create_only(args, client, data).await?;
+    // Servers before 3.5 answer without metadata.
+    if args.common.output.json && created.stat.ctime == 0 {
+        let asked = client.exists(&created.path).await;
+        let is_it = |stat: &Stat| stat.czxid == created.stat.czxid;
+        if let Some(stat) = asked.ok().flatten().filter(is_it) {
+            created.stat = stat;
+        }
+    }
+    Ok(created)
+}
+
+async fn create_only(args: &CreateArgs, client: &Client, data: &[u8]) -> Result<Created, Failure> {
     let path = &*args.path;
     let acl = (!args.acl.is_empty()).then(|| acl::list(&args.acl));
     let create = || client.create(path, data).mode(mode(args));

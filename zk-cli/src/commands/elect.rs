@@ -10,6 +10,7 @@ use zk_locks::{Contender, Election, Follow, Leadership};
 
 use crate::{
     args::ElectArgs,
+    connection::close,
     exit::{Exit, Failure},
     lock::{
         hold::{Terms, closed},
@@ -33,11 +34,13 @@ pub(crate) async fn run(args: ElectArgs) -> Result<Exit, Failure> {
         client = connect.connect() => client?,
     };
     let election = Election::builder(&client, &args.path).layout(layout).build();
-    let result = match args.command.is_empty() {
-        true => follow(&args, &election, &mut signals).await,
-        false => lead(&args, &client, &election, &mut signals).await,
-    };
-    closed(&client, &args.path).await;
+    if args.command.is_empty() {
+        let result = follow(&args, &election, &mut signals).await;
+        close(&client).await;
+        return result;
+    }
+    let result = lead(&args, &client, &election, &mut signals).await;
+    closed(&client, &args.path, &mut signals).await;
     result
 }
 

@@ -63,7 +63,7 @@ pub(crate) async fn run(args: LockArgs) -> Result<Exit, Failure> {
         Ok(Acquired::Interrupted(signal)) => Ok(Exit::Signal(signal.as_raw())),
         Err(failure) => Err(failure),
     };
-    closed(&client, &args.path).await;
+    closed(&client, &args.path, &mut signals).await;
     result
 }
 

@@ -104,7 +104,15 @@ impl Source {
         };
         let copy = copy.without_data().start();
         let copy = copy.map_err(|error| Failure::new(Exit::Usage, error))?;
-        copy.ready().await.map_err(Failure::read(path))?;
+        match copy.ready().await {
+            // Persistent watches tell of all nodes that are there. A copy lacks what is below some.
+            Err(ReadError::Rejected(Rejection::NoAuth)) if args.recursive => {
+                complain(&format_args!(
+                    "{path}: some children may not be listed: what happens below is not seen"
+                ));
+            }
+            ready => ready.map_err(Failure::read(path))?,
+        }
         Ok(Self::Copy(copy.events()))
     }
 

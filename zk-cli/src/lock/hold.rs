@@ -16,7 +16,7 @@ use zk_locks::{Guard, Lost, Status};
 use super::{
     job::{self, Job},
     processes::Group,
-    signals::{JOB_CONTROL, Signals},
+    signals::{FOR_THE_COMMAND, JOB_CONTROL, Signals},
 };
 use crate::{
     args::JobArgs,
@@ -24,6 +24,9 @@ use crate::{
     render::complain,
     shared::Shared,
 };
+
+/// How long a release may take before people are told of it.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What runs under a lock, and how it ends with that.
 #[derive(Clone, Copy, Debug)]
@@ -94,19 +97,37 @@ fn lost_lock(path: &str, why: impl std::fmt::Display) -> Failure {
     Failure::new(Exit::LockLost, why).next(next)
 }
 
-/// Closes the session, and with it whatever is held: for as long as servers may keep it.
-pub(crate) async fn closed(client: &Client, path: &str) {
+/// Closes the session, and with it whatever is held: for as long as servers may keep it, or until a signal.
+pub(crate) async fn closed(client: &Client, path: &str, signals: &mut Signals) {
     // The shell's session goes on, and with it the deletion, ahead of all that is asked for after this.
     if Shared::current().is_some() {
         return;
     }
+    // What has ended the command, or the wait for the lock, does not end this wait.
+    signals.forget().await;
     // The end of the session removes the node, if its deletion, which is on its way, has not.
-    match client.close_within(client.session().timeout()).await {
-        Ok(()) => {}
-        Err(WriteError::InDoubt { .. }) => complain(&format_args!(
+    let mut closed = pin!(client.close_within(client.session().timeout()));
+    let mut is_told = false;
+    let closed = loop {
+        tokio::select! {
+            biased;
+            closed = &mut closed => break Some(closed),
+            signal = signals.next() => if FOR_THE_COMMAND.contains(&signal) {
+                break None;
+            },
+            () = sleep(PATIENCE), if !is_told => {
+                let told = "no server has confirmed the release yet; a signal ends the wait for that";
+                complain(&format_args!("{path}: {told}"));
+                is_told = true;
+            }
+        }
+    };
+    match closed {
+        Some(Ok(())) => {}
+        None | Some(Err(WriteError::InDoubt { .. })) => complain(&format_args!(
             "{path}: no server has confirmed the release; it comes with the end of the session"
         )),
-        Err(error) => complain(&format_args!("{path}: {error}")),
+        Some(Err(error)) => complain(&format_args!("{path}: {error}")),
     }
 }
 

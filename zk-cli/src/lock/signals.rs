@@ -53,6 +53,18 @@ impl Signals {
         })
         .await
     }
+
+    /// Forgets those that have come.
+    pub(crate) async fn forget(&mut self) {
+        settled().await;
+        poll_fn(|cx| {
+            for (_, stream) in &mut self.0 {
+                while stream.poll_recv(cx).is_ready() {}
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
 }
 
 /// Waits until all streams have been told of signals that were handled before. A signal that ends a command also ends our

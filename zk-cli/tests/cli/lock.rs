@@ -1,7 +1,12 @@
 //! `zk lock`: the lock and the command.
 
+use std::time::Duration;
+
 use rustix::process::Signal;
-use zk_testkit::proxy::Proxy;
+use tokio::time::sleep;
+use zk_client::Client;
+use zk_locks::Lock;
+use zk_testkit::{TestServer, proxy::Proxy, server::Config};
 
 use crate::support::{Running, World, must, run, zk};
 
@@ -220,6 +225,31 @@ async fn exit_code_survives_loss_of_the_server() {
     assert!(ended.stderr.contains("no server has confirmed"), "{ended:?}");
 }
 
+/// The first one ends the wait for the lock, the second one that for the servers, of a session that lasts for ten minutes.
+#[tokio::test]
+async fn second_signal_ends_the_wait_for_a_confirmation() {
+    let mut config = Config::default();
+    config.session_timeout_max = Some(Duration::from_secs(600));
+    let server = TestServer::start_with(config).await.unwrap();
+    let other = Client::connect(&server.connect_string()).await.unwrap();
+    let _held = Lock::new(&other, "/l").acquire().await.unwrap();
+    let proxy = Proxy::start(server.connect_string().parse().unwrap()).await.unwrap();
+    let mut command = zk(&proxy.connect_string());
+    command.args(["lock", "--session-timeout", "10m", "/l", "--", "echo", "mine"]);
+    let mut waits = Running::start(&mut command);
+    let queue = Lock::new(&other, "/l").queue();
+    while must("a queue", queue.contenders()).await.unwrap().len() < 2 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    proxy.silence();
+    waits.signal(Signal::INT);
+    while !waits.remark().await.contains("a signal ends the wait") {}
+    waits.signal(Signal::TERM);
+    let ended = waits.ended().await;
+    assert_eq!((ended.code, &*ended.stdout), (Some(130), ""), "{ended:?}");
+    assert!(ended.stderr.contains("no server has confirmed the release;"), "{ended:?}");
+}
+
 /// What the connection string ends in is part of what is missing.
 #[tokio::test]
 async fn missing_chroot_is_created_with_the_lock() {
@@ -316,7 +346,7 @@ async fn guardian_leaves_with_the_command() {
     must("the end of the guardian", async {
         let stat = format!("/proc/{}/stat", guardians[0]);
         while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            sleep(Duration::from_millis(5)).await;
         }
     })
     .await;

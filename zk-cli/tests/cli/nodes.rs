@@ -123,6 +123,8 @@ async fn servers_before_3_5_are_served_too() {
     assert_eq!(world.run(["create", "--parents", "/p/q/r", "x"]).await.ok(), "/p/q/r\n");
     assert_eq!(world.run(["create", "--sequential", "/p/n-"]).await.ok(), "/p/n-0000000001\n");
     assert_eq!(world.run(["get", "/p/q/r"]).await.ok(), "x");
+    let created = world.run(["create", "--json", "/p/m", "data"]).await.json();
+    assert_eq!(created, world.run(["stat", "--json", "/p/m"]).await.json());
     assert_eq!(world.run(["lock", "/l", "--", "echo", "mine"]).await.ok(), "mine\n");
     let server = world.server.connect_string();
     let args = ["demo", "--server", &server, "--contenders", "5", "--hold", "0", "--json"];

@@ -174,6 +174,18 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
+/// Told to be secure, and not whom to trust, it asks nobody.
+#[tokio::test]
+async fn admin_server_is_not_asked_in_plain_text_for_https() {
+    for args in [&["health"] as &[_], &["sessions", "0x1"], &["top"]] {
+        let asked = zk("127.0.0.1:1").args(args).args(["--admin=1", "--admin-tls"]).output();
+        let refused = asked.await.unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains("--tls-ca"), "{args:?}: {said}");
+    }
+}
+
 #[tokio::test]
 async fn admin_server_answers_in_place_of_words() {
     for release in [Release::V3_5, Release::V3_9] {

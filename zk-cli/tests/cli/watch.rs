@@ -64,6 +64,38 @@ async fn changes_are_seen_on_servers_before_3_6() {
     }
 }
 
+/// A node that may not be read.
+const HIDDEN: [&str; 4] =
+    ["create", "--acl", "digest:ann:qJ7HQqzpyLxCuC/lYhQGu1yzMK0=:cdrwa", "/a/h"];
+
+/// Which is there before.
+#[tokio::test]
+async fn node_with_hidden_children_is_watched() {
+    for release in [Release::V3_4, Release::V3_5, Release::V3_9] {
+        let world = World::of(release).await;
+        world.run(["create", "/a"]).await.ok();
+        world.run(HIDDEN).await.ok();
+        let mut one = Running::start(world.zk().args(["watch", "--json", "/a"]));
+        let mut tree = Running::start(world.zk().args(["watch", "-R", "--json", "/a"]));
+        for watch in [&mut one, &mut tree] {
+            assert_eq!(told(watch).await, ("watching".to_owned(), "/a".to_owned()));
+        }
+        if release < Release::V3_6 {
+            let remark = tree.remark().await;
+            assert!(remark.contains("may not be listed"), "{release} {remark}");
+        }
+        world.run(["create", "/a/b"]).await.ok();
+        assert_eq!(told(&mut one).await, ("children".to_owned(), "/a".to_owned()));
+        assert_eq!(told(&mut tree).await, ("created".to_owned(), "/a/b".to_owned()));
+        if release < Release::V3_6 {
+            // Later servers tell it to those who watch the node alone, and since 3.8.4 to no others.
+            world.run(["delete", "/a/h"]).await.ok();
+            assert_eq!(told(&mut one).await, ("children".to_owned(), "/a".to_owned()));
+            assert_eq!(told(&mut tree).await, ("deleted".to_owned(), "/a/h".to_owned()));
+        }
+    }
+}
+
 async fn told(watch: &mut Running) -> (String, String) {
     let line: serde_json::Value = serde_json::from_str(&watch.line().await).unwrap();
     let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();

@@ -76,7 +76,7 @@ impl Work<'_> {
         let by_existence = is_root || self.refused.contains_key(path);
         Wants {
             existence: dirty.node && if singles { by_existence } else { !self.of.with_data },
-            data: dirty.node && (singles || self.of.with_data),
+            data: dirty.node && (self.of.with_data || singles && !by_existence),
             children: children && self.goes_below(path),
             watch_node,
             watch_children,

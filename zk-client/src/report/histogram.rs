@@ -9,7 +9,7 @@ use std::{
 /// How many buckets a [`Histogram`] has.
 const BUCKETS: usize = 40;
 
-/// Durations in buckets by powers of two of a microsecond: from below 1 us to above 6 days, in 320 bytes, without a
+/// Durations in buckets by powers of two of a microsecond: from below 1 us to above 3 days, in 328 bytes, without a
 /// lock.
 ///
 /// ```

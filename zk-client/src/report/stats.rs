@@ -51,7 +51,7 @@ use crate::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Requests that servers have answered, whatever the reply.
+    /// Requests that servers have answered, whatever the reply, or would have refused as they refused an operation before.
     pub answered: u64,
     /// Of those, how many were answered with an error; a transaction, if one of its operations was.
     pub rejected: u64,

@@ -23,8 +23,8 @@ use crate::{
 /// and await the result later.
 ///
 /// When the last clone and all [`OwnedNode`](crate::OwnedNode)s have been dropped, the session is closed in the
-/// background; [`close`](Client::close) waits for that. So have to be the [`Pending`](crate::Pending)s of creates and
-/// transactions: they may have to be sent in another form.
+/// background; [`close`](Client::close) waits for that. The [`Pending`](crate::Pending)s of creates and transactions that
+/// may have to be sent in another form count like clones.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

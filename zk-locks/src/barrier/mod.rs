@@ -63,7 +63,8 @@ impl Barrier {
     /// known: a lost reply leaves that open.
     ///
     /// One request, which is repeated until it is answered; one more round trip if the path is missing. If the future
-    /// is dropped after it was polled, the barrier may be set or not.
+    /// is dropped after it was polled, the barrier may be set or not; if servers throttle the request, also behind a
+    /// [removal](Barrier::remove) that was asked for later.
     ///
     /// # Errors
     /// [`AcquireError`]. The barrier may be set.

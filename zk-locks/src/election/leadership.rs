@@ -52,7 +52,8 @@ impl Leadership {
     /// of leading: the event of this write uses up the watch, and what has been written might be a
     /// [request](crate::Queue::revoke) for the lead back.
     ///
-    /// Dropping the future does not stop the write once it has been polled.
+    /// Dropping the future does not stop the write once it has been polled. If servers throttle it, it may even come behind a
+    /// later one: await what is to be the last.
     ///
     /// # Errors
     /// [`CheckError::Lost`] if we do not lead any more; what was written before that, if anything, goes with our node.

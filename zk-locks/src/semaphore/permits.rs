@@ -43,6 +43,9 @@ impl Semaphore {
     /// Changes the number of permits: at the [node](Semaphore::counted_at) for all users, creating it if it is missing
     /// (but not its ancestors), or else for this value and its clones. Waiters are notified.
     ///
+    /// Dropping the future does not stop a write that is under way. If servers throttle it, it may even come behind a later
+    /// one: await what is to be the last.
+    ///
     /// # Errors
     /// [`WriteError`] if the node cannot be written; never without a node.
     pub async fn resize(&self, permits: u32) -> Result<(), WriteError> {

@@ -9,7 +9,7 @@ use std::{
 use tokio::time::{Instant, timeout_at};
 use zk_client::{
     Acl, AclList, ChildNames, CreateMode, Id, MultiError, OwnedNode, ReadError, Rejection, Stat,
-    WriteError,
+    WriteError, Zxid,
 };
 
 use super::WaitQueue;
@@ -49,6 +49,8 @@ impl<'a> Pace<'a> {
 #[derive(Debug)]
 pub(super) struct Renewal {
     own: Entry,
+    /// The zxid with which the path was created that is to be made anew; `None` before it is known.
+    path: Option<Zxid>,
     /// How long to wait for the path to become empty; `None` if it has to be already.
     until: Option<Instant>,
 }
@@ -127,7 +129,8 @@ impl WaitQueue {
             Pace::MayWait if self.is_worth_a_wait(&own, &others, is_blocked) => self.until(&own),
             _ => None,
         };
-        (others.is_empty() || until.is_some()).then_some(Renewal { own, until })
+        let path = listed.as_ref().ok().map(|(_, stat)| stat.czxid);
+        (others.is_empty() || until.is_some()).then_some(Renewal { own, path, until })
     }
 
     /// Whether to wait for these children to go: not for those without a place in a queue, which may stay for ever, nor
@@ -197,16 +200,21 @@ impl WaitQueue {
 
     /// Waits until all contenders have left the queue, as long as that is worth a wait, and deletes the path. One that
     /// servers refuse to delete is used as it is.
-    async fn renew(&self, Renewal { own, until }: &Renewal) -> Result<(), AcquireError> {
+    async fn renew(&self, Renewal { own, path, until }: &Renewal) -> Result<(), AcquireError> {
         tracing::info!(path = self.path, "making the path anew");
+        let mut path = *path;
         if self.settings.lock_delay.is_some() {
             self.ensure_release_record().await?;
         }
         loop {
-            let ((names, _), changed) = match self.client.children(&self.path).watch().await {
+            let ((names, stat), changed) = match self.client.children(&self.path).watch().await {
                 Err(ReadError::Rejected(Rejection::NoNode)) => break,
                 children => children?,
             };
+            if *path.get_or_insert(stat.czxid) != stat.czxid {
+                // Another contender was faster, and has perhaps joined the new queue.
+                break;
+            }
             if !names.is_empty() {
                 // Our node has left: whatever is there now is ahead of the next one.
                 let is_worth_it = self.is_worth_a_wait(own, &names, |entry| entry.excludes(own));

@@ -12,7 +12,7 @@ use crate::{
     wipe::wipe,
 };
 
-/// The configuration of a session. Every limit has a default with its reason.
+/// The configuration of a session. Every limit has a default.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {

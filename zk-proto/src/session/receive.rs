@@ -119,8 +119,8 @@ impl<R, W: Watcher> Session<R, W> {
                 let header_len = reader.offset();
                 frame.advance(header_len);
                 let body = frame;
-                if header.err == ErrorCode::SESSION_CLOSED_REQUIRE_AUTH {
-                    return Err(self.unauthenticated(header));
+                if !header.err.is_ok() {
+                    self.refused(header)?;
                 }
                 match header.xid {
                     Xid::NOTIFICATION => self.event(now, header.zxid, &body),
@@ -132,6 +132,21 @@ impl<R, W: Watcher> Session<R, W> {
             Phase::Authenticating(authenticating) => self.proved(authenticating, &frame),
             Phase::Waiting | Phase::Dialing | Phase::Over(_) => Ok(()),
         }
+    }
+
+    /// Looks at a refusal before it is processed as others are.
+    #[cold]
+    fn refused(&mut self, header: ReplyHeader) -> Result<(), Broken> {
+        match header.err {
+            ErrorCode::SESSION_CLOSED_REQUIRE_AUTH => return Err(self.unauthenticated(header)),
+            // Servers look up the operation where they read a request, and refuse one that they do not know at once
+            // (`ZooKeeperServer.submitRequest`), as of no transaction, while they are at work on earlier requests.
+            ErrorCode::UNIMPLEMENTED if header.zxid == Zxid(-1) => {
+                self.in_flight.is_due(header.xid);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Processes the answer to the handshake.
