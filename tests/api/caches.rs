@@ -10,7 +10,7 @@ use std::{
 use tokio::{runtime, time::interval};
 use zk_client::{
     AclList, Cache, CacheEvent, CacheState, CachedNode, Client, ConnectOptions, CreateMode,
-    ErrorCode, Id, OpCode, Perms, ReadError, Rejection, SessionEnd, SessionObserver, Zxid,
+    ErrorCode, OpCode, Perms, ReadError, Rejection, SessionEnd, SessionObserver, Zxid, digest_id,
 };
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
 use zk_tests::{
@@ -160,7 +160,7 @@ async fn cache_outlives_its_session(server: &Place) {
 #[test_with(on_each_release)]
 async fn nodes_without_their_data_need_no_permission(server: &Place) {
     let zk = client(server).await;
-    let hidden = AclList::from_iter([Id::digest("ann", "x").may(Perms::ALL)]);
+    let hidden = AclList::from_iter([digest_id("ann", "x").may(Perms::ALL)]);
     zk.create("/c", b"").await.unwrap();
     zk.create("/c/a", b"").acl(&hidden).await.unwrap();
     let cache = Cache::children(&zk, "/c").without_data().start().unwrap();
@@ -182,6 +182,13 @@ async fn nodes_without_their_data_need_no_permission(server: &Place) {
         };
         assert_eq!(told, (is_created, name.into()));
     }
+    let owner = server.options().auth("digest", "ann:x").connect().await.unwrap();
+    owner.set("/c/a", b"new").await.unwrap();
+    let told = within(events.next()).await;
+    assert!(
+        matches!(&told, Some(CacheEvent::Changed { new, .. }) if &*new.path == "/c/a"),
+        "{told:?}"
+    );
     assert_eq!(cache.state(), CacheState::Following);
 }
 
@@ -296,7 +303,7 @@ async fn converged_without_data(cache: &Cache, count: usize) {
     }
 }
 
-async fn follows(cache: &Cache) {
+pub(crate) async fn follows(cache: &Cache) {
     let following = async {
         while cache.state() != CacheState::Following {
             tokio::time::sleep(Duration::from_millis(2)).await;

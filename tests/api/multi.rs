@@ -1,7 +1,7 @@
 //! Transactions.
 
 use zk_client::{CreateMode, MultiError, OpCode, OpResult, Rejection, WriteError};
-use zk_tests::{feature::Feature, test_with};
+use zk_tests::{feature::Feature, patience::within, test_with};
 
 use crate::api::{Place, behind_proxy, client, on_each_release, on_each_release_to_restart};
 
@@ -67,4 +67,16 @@ async fn single_check_is_sent_as_a_multi(server: &Place) {
     assert_eq!((counts.requests(OpCode::CHECK), counts.requests(OpCode::MULTI)), (0, 3));
     server.restart_under(&zk).await;
     zk.get("/").await.unwrap();
+}
+
+/// Of a session that has not heard yet what its servers do not know.
+#[test_with(on_each_release)]
+async fn first_request_of_a_session_may_be_a_multi(server: &Place) {
+    let other = client(server).await;
+    other.create("/m", b"").await.unwrap();
+    let zk = server.options().connect().await.unwrap();
+    let multi = zk.multi().set("/m", b"x").create("/m/c", b"", CreateMode::Persistent);
+    within(multi.into_future()).await.unwrap().unwrap();
+    other.sync("/m").await.unwrap();
+    assert!(other.exists("/m/c").await.unwrap().is_some());
 }

@@ -3,15 +3,16 @@
 
 use std::time::Duration;
 
-use zk_client::{Cache, CacheEvent, Client, ConnectOptions, SessionState};
+use zk_client::{Acl, AclList, Cache, CacheEvent, Client, ConnectOptions, SessionState};
 use zk_testkit::{
     TestServer,
     real::Release,
     server::{Config, Member},
 };
-use zk_tests::patience::within;
+use zk_tests::{patience::within, test_with};
 
-use super::caches::converged;
+use super::caches::{converged, follows};
+use crate::api::{Place, behind_proxy, on_each_release};
 
 /// A member that is alone and has logged more than the others, who go on without that: as two servers, of which one shows
 /// the nodes with later changes than the other.
@@ -92,4 +93,19 @@ async fn moved_cache_waits_for_a_server_that_lags() {
     assert_eq!(within(events.next()).await, Some(CacheEvent::Loaded));
     let next = within(events.next()).await;
     assert!(matches!(&next, Some(CacheEvent::Created(node)) if node.data == "new"), "{next:?}");
+}
+
+/// With the next full read, as behind a reconnect: no event tells that it has gone.
+#[test_with(on_each_release)]
+async fn refusal_of_what_has_gone_is_forgotten(server: &Place) {
+    let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
+    owner.create("/c", b"").await.unwrap();
+    let acl = AclList::from_iter([Acl::creator_all()]);
+    owner.create("/c/closed", b"").acl(&acl).await.unwrap();
+    let (proxy, zk) = behind_proxy(server).await;
+    let cache = Cache::children(&zk, "/c").start().unwrap();
+    within(cache.ready()).await.unwrap_err();
+    owner.delete("/c/closed").await.unwrap();
+    proxy.reset_all();
+    follows(&cache).await;
 }

@@ -223,3 +223,26 @@ async fn latch_stands_again_ever_more_slowly(network: Network) {
     drop(within(leads).await.unwrap());
     assert!(since.elapsed() < A_WHILE, "{:?}", since.elapsed());
 }
+
+/// The time of a turn is that of all its tasks together.
+#[test_with(in_virtual_time)]
+async fn turn_is_over_in_time_however_many_have_had_it(network: Network) {
+    let (zk, others) = (client_on(&network, "a").await, client_on(&network, "b").await);
+    let stay = Duration::from_secs(10);
+    let lock = CohortLock::builder(&zk, "/stay").max_sections(1000).max_stay(stay).build();
+    let first = within(lock.acquire()).await.unwrap();
+    let turn = first.token().get();
+    let (second, third) = (asking(&lock).await, asking(&lock).await);
+    let mut theirs = within(Lock::new(&others, "/stay").enqueue()).await.unwrap();
+    pass(stay * 6 / 10).await;
+    drop(first);
+    let second = within(second).await.unwrap();
+    assert_eq!(second.token().get(), turn);
+    pass(stay * 6 / 10).await;
+    drop(second);
+    let between = within(theirs.wait()).await.unwrap();
+    within(between.release()).await.unwrap();
+    let third = within(third).await.unwrap();
+    assert_ne!(third.token().get(), turn);
+    within(third.release()).await.unwrap();
+}

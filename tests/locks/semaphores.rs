@@ -162,6 +162,24 @@ async fn permit_is_not_granted_on_a_stale_count(setup: Setup) {
     emptied(&zk, &format!("{path}/locks")).await;
 }
 
+/// Without its node the semaphore's own number counts.
+#[test_with(on_each_release)]
+async fn permit_is_granted_though_its_count_is_deleted(setup: Setup) {
+    let (path, count) = (setup.path("uncounted"), setup.path("count"));
+    let (proxy, zk) = setup.proxied().await;
+    let semaphore = Semaphore::new(&zk, &path, 1).counted_at(&count);
+    within(semaphore.resize(1)).await.unwrap();
+    let create = proxy.on(Match::request(OpCode::MULTI).once()).hold();
+    let deleted = async {
+        within(create.fired()).await;
+        setup.outsider.delete(&count).await.unwrap();
+        create.release();
+    };
+    let (permit, ()) = tokio::join!(within(semaphore.acquire()), deleted);
+    within(permit.unwrap().release()).await.unwrap();
+    emptied(&zk, &format!("{path}/locks")).await;
+}
+
 /// A count that is created between the read that misses it and the watch for its creation is read before it is waited for.
 #[test_with(on_each_release)]
 async fn count_created_meanwhile_is_read(setup: Setup) {

@@ -127,7 +127,8 @@ pub struct Reply {
     pub header: ReplyHeader,
     /// The request; `None` if none of that number is pending.
     pub request: Option<SentRequest>,
-    /// How many pending requests were sent before that one. Servers answer in order, except credentials.
+    /// How many pending requests were sent before that one. Servers answer in order, except credentials
+    /// and operations that they do not know or, without a quorum, do not carry out.
     pub overtaken: usize,
     /// The bytes after the header.
     pub body: Bytes,

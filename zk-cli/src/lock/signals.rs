@@ -19,7 +19,7 @@ pub(crate) const FOR_THE_COMMAND: &[Signal] =
 /// The shell's job control, by which we would stop without the command if it is in a group of its own.
 pub(crate) const JOB_CONTROL: &[Signal] = &[Signal::TSTP, Signal::CONT];
 
-/// What nothing is sent, and nothing minds.
+/// Ignored by default, and not used by us otherwise.
 const MARK: Signal = Signal::URG;
 
 /// How long to wait for a mark: a parent may have blocked even that.
@@ -79,7 +79,7 @@ pub(crate) async fn settled() {
         }
     };
     let _ = timeout(MARK_MAX, marked).await;
-    // Others that wait in the same task were asked before the last of them.
+    // The shell polls its signals before this: let it do so once more.
     yield_now().await;
 }
 

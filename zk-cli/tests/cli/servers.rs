@@ -174,7 +174,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Told to be secure, and not whom to trust, it asks nobody.
+/// Told to be secure, and not whom to trust, it asks no server.
 #[tokio::test]
 async fn admin_server_is_not_asked_in_plain_text_for_https() {
     for args in [&["health"] as &[_], &["sessions", "0x1"], &["top"]] {

@@ -117,6 +117,10 @@ impl Contents {
         self.change(|inner| inner.put(path, new, |_| false));
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().nodes.is_empty()
+    }
+
     /// Removes a node and everything below it.
     pub(super) fn remove(&self, path: &str) {
         self.change(|inner| inner.remove(path));

@@ -7,9 +7,10 @@ use bytes::Bytes;
 use super::{
     answers::there,
     copy_state::Stop,
+    costly::Part,
     flight::Dirty,
     source::{Reads, Source, Wants},
-    work::Work,
+    work::{Work, still_following},
 };
 
 impl Work<'_> {
@@ -48,6 +49,13 @@ impl Work<'_> {
             });
         }
         let is_there = match node {
+            // Whether it is there is asked below, and until then it stays in the copy.
+            Some(Err(error)) if !self.of.with_data && !wants.existence => {
+                let error = still_following(error)?;
+                self.costly.failed(&path, Part::Node, &error);
+                self.refused.insert(path.clone(), error);
+                false
+            }
             Some(node) => self.found(source, &path, Dirty::NEW, node)?,
             None => false,
         };

@@ -115,8 +115,9 @@ impl<'a> Work<'a> {
     async fn go_on(&mut self) -> Result<Infallible, Stop> {
         let mut source = self.open().await?;
         let mut session = self.client.session();
-        // That there is nothing is something to know, too.
-        if *self.of.state.borrow() != CacheState::Loading {
+        // A copy that was loaded, and has no nodes, knows that there are none.
+        let was_loaded = *self.of.state.borrow() != CacheState::Loading;
+        if was_loaded || !self.of.contents.is_empty() {
             self.replaces = self.catches_up().await?;
         }
         self.load_all();

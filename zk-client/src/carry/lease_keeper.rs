@@ -11,7 +11,7 @@ use crate::carry::known::Known;
 pub struct LeaseKeeper(Arc<Known>);
 
 impl LeaseKeeper {
-    /// Also returns whether it is the only one: then the driver has to look.
+    /// Also returns whether it is the first one: then the driver has to look.
     pub(crate) fn new(known: &Arc<Known>) -> (Self, bool) {
         let is_first = known.lease.keep();
         (Self(known.clone()), is_first)

@@ -49,8 +49,8 @@ impl<'a> Pace<'a> {
 #[derive(Debug)]
 pub(super) struct Renewal {
     own: Entry,
-    /// The zxid with which the path was created that is to be made anew; `None` before it is known.
-    path: Option<Zxid>,
+    /// The zxid with which the place was taken: a path with a later one is another.
+    joined: Zxid,
     /// How long to wait for the path to become empty; `None` if it has to be already.
     until: Option<Instant>,
 }
@@ -129,8 +129,8 @@ impl WaitQueue {
             Pace::MayWait if self.is_worth_a_wait(&own, &others, is_blocked) => self.until(&own),
             _ => None,
         };
-        let path = listed.as_ref().ok().map(|(_, stat)| stat.czxid);
-        (others.is_empty() || until.is_some()).then_some(Renewal { own, path, until })
+        let joined = node.stat().czxid;
+        (others.is_empty() || until.is_some()).then_some(Renewal { own, joined, until })
     }
 
     /// Whether to wait for these children to go: not for those without a place in a queue, which may stay for ever, nor
@@ -200,9 +200,8 @@ impl WaitQueue {
 
     /// Waits until all contenders have left the queue, as long as that is worth a wait, and deletes the path. One that
     /// servers refuse to delete is used as it is.
-    async fn renew(&self, Renewal { own, path, until }: &Renewal) -> Result<(), AcquireError> {
+    async fn renew(&self, Renewal { own, joined, until }: &Renewal) -> Result<(), AcquireError> {
         tracing::info!(path = self.path, "making the path anew");
-        let mut path = *path;
         if self.settings.lock_delay.is_some() {
             self.ensure_release_record().await?;
         }
@@ -211,7 +210,7 @@ impl WaitQueue {
                 Err(ReadError::Rejected(Rejection::NoNode)) => break,
                 children => children?,
             };
-            if *path.get_or_insert(stat.czxid) != stat.czxid {
+            if stat.czxid > *joined {
                 // Another contender was faster, and has perhaps joined the new queue.
                 break;
             }

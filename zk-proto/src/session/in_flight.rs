@@ -264,10 +264,11 @@ impl<R, W: Watcher> InFlight<R, W> {
         Ok(sent)
     }
 
-    /// Puts a sent request in front, which is answered out of turn.
+    /// Puts a sent request in front, which is answered out of turn. Never the close: behind that, nothing is left to answer.
     #[cold]
-    pub(crate) fn is_due(&mut self, xid: Xid) {
-        let index = self.sent.iter().position(|sent| sent.xid == xid);
+    pub(crate) fn bring_forward(&mut self, xid: Xid) {
+        let is_close = |slot: &PendingRequest<R, W>| matches!(slot, PendingRequest::Close { .. });
+        let index = self.sent.iter().position(|sent| sent.xid == xid && !is_close(&sent.slot));
         if let Some(sent) = index.and_then(|index| self.sent.remove(index)) {
             self.sent.push_front(sent);
         }
@@ -304,7 +305,7 @@ impl<R, W: Watcher> InFlight<R, W> {
         }
     }
 
-    /// Asserts that xids in flight differ, and that the byte count is right. Called after each input, so
+    /// Asserts that requests in flight are in order, and that the byte count is right. Called after each input, so
     /// that long queues would cost the square of their length.
     #[cfg(debug_assertions)]
     pub(crate) fn check(&self) {
@@ -318,7 +319,8 @@ impl<R, W: Watcher> InFlight<R, W> {
         let mut sent = self.sent.iter().peekable();
         while let Some(first) = sent.next() {
             if let Some(second) = sent.peek() {
-                debug_assert_ne!(first.xid, second.xid, "xids in flight differ");
+                debug_assert!(first.start < second.start, "in the order of sending");
+                debug_assert!(first.slot.place() <= second.slot.place(), "in the order of places");
             }
         }
     }

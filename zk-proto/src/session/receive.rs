@@ -142,7 +142,11 @@ impl<R, W: Watcher> Session<R, W> {
             // Servers look up the operation where they read a request, and refuse one that they do not know at once
             // (`ZooKeeperServer.submitRequest`), as of no transaction, while they are at work on earlier requests.
             ErrorCode::UNIMPLEMENTED if header.zxid == Zxid(-1) => {
-                self.in_flight.is_due(header.xid);
+                self.in_flight.bring_forward(header.xid);
+            }
+            // So are writes by a member without a quorum (`ReadOnlyRequestProcessor`).
+            ErrorCode::NOT_READ_ONLY if self.is_read_only() => {
+                self.in_flight.bring_forward(header.xid);
             }
             _ => {}
         }
@@ -381,7 +385,11 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Whether the server serves nobody but readers, a session that others know.
     fn is_of_readers(&self) -> bool {
-        matches!(self.phase, Phase::Up(up) if up.negotiated.read_only) && self.identity.is_global()
+        self.is_read_only() && self.identity.is_global()
+    }
+
+    const fn is_read_only(&self) -> bool {
+        matches!(self.phase, Phase::Up(up) if up.negotiated.read_only)
     }
 
     /// Remembers an operation that a server does not know. For transactions the unknown part is not reported.
