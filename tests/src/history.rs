@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use zk_proto::{SessionId, Stat, Zxid, path::parent};
+use zk_proto::{
+    Perms, SessionId, Stat, Zxid,
+    path::{ancestors, parent},
+};
 use zk_testkit::server::{Committed, NodeKind, Txn};
 
 /// A change of one node.
@@ -47,12 +50,21 @@ pub(crate) struct Live {
     family: Family,
 }
 
+/// A node that was hidden from readers at some time, as its permissions were changed last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    since: Zxid,
+    is_readable: bool,
+}
+
 /// History, as far as it was read.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     read: usize,
     pub(crate) live: BTreeMap<Box<str>, Live>,
     owned: BTreeMap<SessionId, BTreeSet<Box<str>>>,
+    /// Nodes that were hidden in the life that they have, or had last.
+    hidden: BTreeMap<Box<str>, Access>,
     /// Changes of the nodes that are not waiters' own.
     changes: BTreeMap<Box<str>, Vec<Change>>,
 }
@@ -72,6 +84,25 @@ pub(crate) fn guid(path: &str) -> Option<&str> {
 /// What the paths of a node's children begin with.
 fn below(path: &str) -> String {
     if path == "/" { path.to_owned() } else { format!("{path}/") }
+}
+
+impl Access {
+    /// Whether what has become of the node last is all that there is to be known of it, and may be read.
+    pub(crate) fn is_over(self, last: Change) -> bool {
+        self.is_readable && last.zxid > self.since
+    }
+
+    /// Whether a copy may be as of that transaction, or lack the node. Some servers tell nobody of changes that they may not
+    /// see.
+    pub(crate) fn allows(self, copy: Option<Zxid>, last: Change, tells_all: bool) -> bool {
+        let is_there = !matches!(last.what, What::Deleted(_));
+        let is_over = self.is_over(last);
+        match copy {
+            None => !is_there || !is_over,
+            Some(copy) if copy == last.zxid && is_there => is_over || last.zxid < self.since,
+            Some(copy) => !tells_all && !is_over && copy <= self.since,
+        }
+    }
 }
 
 impl What {
@@ -119,6 +150,7 @@ impl History {
                 if owner.0 != 0 {
                     self.owned.entry(owner).or_default().insert(path.clone());
                 }
+                self.hidden.remove(path);
                 self.live
                     .insert(path.clone(), Live { czxid: zxid, owner, family: Family::default() });
                 let node = Node { data: digest(data.as_deref()), version: 0, owner };
@@ -129,6 +161,12 @@ impl History {
                 let owner = self.live.get(path).map_or(SessionId(0), |live| live.owner);
                 let node = Node { data: digest(data.as_deref()), version: *version, owner };
                 self.changed(zxid, path, What::Written(node), data.as_deref(), see);
+            }
+            Txn::SetAcl { path, acl, .. } => {
+                let is_readable = acl.iter().any(|acl| acl.perms | Perms::READ == acl.perms);
+                if !is_readable || self.hidden.contains_key(path) {
+                    self.hidden.insert(path.clone(), Access { since: zxid, is_readable });
+                }
             }
             Txn::Multi(txns) => txns.iter().for_each(|txn| self.apply(committed, txn, see)),
             Txn::CloseSession => {
@@ -147,6 +185,9 @@ impl History {
         see: &mut impl FnMut(Zxid, &str, What, Option<&[u8]>),
     ) {
         let owner = self.live.remove(path).map_or(SessionId(0), |live| live.owner);
+        if self.hidden.get(path).is_some_and(|access| access.is_readable) {
+            self.hidden.remove(path);
+        }
         if let Some(owned) = self.owned.get_mut(&owner) {
             owned.remove(path);
         }
@@ -230,6 +271,17 @@ impl History {
             && (node.owner == SessionId(0) || node.owner == stat.ephemeral_owner)
             && rewritten.is_none_or(|change| change.zxid > stat.pzxid)
             && grown_on.is_none_or(|change| change.zxid > stat.mzxid)
+    }
+
+    /// Whether a node was hidden in the life that it has, or had last.
+    pub(crate) fn hidden(&self, path: &str) -> Option<Access> {
+        self.hidden.get(path).copied()
+    }
+
+    /// Whether a node above was.
+    pub(crate) fn is_below_hidden(&self, path: &str) -> bool {
+        !self.hidden.is_empty()
+            && ancestors(path).skip(1).any(|above| self.hidden.contains_key(above))
     }
 
     /// What has become last of a node itself, if anything has.

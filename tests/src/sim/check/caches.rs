@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use zk_client::{CacheState, CachedNode, SessionState};
+use zk_testkit::real::Release;
 
 use super::Checker;
 use crate::history::{Change, What, digest};
@@ -65,9 +66,34 @@ impl Checker {
         self.missing(copied, |change| self.now > self.crowds.when(change.zxid) + patience)
     }
 
-    /// What it does not have yet.
+    /// What it does not have yet, or cannot be refused any more.
     pub(crate) fn lacks(&self, copied: &Copied) -> Option<String> {
-        self.missing(copied, |_| true)
+        self.missing(copied, |_| true).or_else(|| {
+            let is_refused = matches!(copied.state, CacheState::Refused(_));
+            let for_nothing = is_refused && !self.may_be_refused(copied);
+            for_nothing.then(|| format!("is {:?}, and all may be read", copied.state))
+        })
+    }
+
+    /// Whether a server may have refused a node, and have told of no change since.
+    fn may_be_refused(&self, copied: &Copied) -> bool {
+        let tells_all = self.tells_all();
+        let mut last = self.history.last_below(&copied.root);
+        last.any(|(path, last)| {
+            let is_there = !matches!(last.what, What::Deleted(_));
+            let hidden = self.history.hidden(path).filter(|_| copied.scope.has(&copied.root, path));
+            hidden.is_some_and(|access| !access.is_over(last) && (is_there || !tells_all))
+        })
+    }
+
+    /// Whether a node, or one above it, was hidden, so that a copy may lose it.
+    pub(crate) fn was_hidden(&self, path: &str) -> bool {
+        self.history.hidden(path).is_some() || self.history.is_below_hidden(path)
+    }
+
+    /// Whether servers tell of changes that may not be seen.
+    fn tells_all(&self) -> bool {
+        self.options.release < Release::V3_8
     }
 
     /// Whether a node has been deleted that was there like this.
@@ -98,12 +124,16 @@ impl Checker {
         let there: BTreeMap<&str, &CachedNode> =
             copied.nodes.iter().map(|node| (&*node.path, node)).collect();
         let last = self.history.last_below(&copied.root);
-        let there_too = last.filter(|(path, _)| copied.scope.has(&copied.root, path));
+        let there_too = last.filter(|(path, _)| {
+            // Children of what may not be read cannot be had.
+            copied.scope.has(&copied.root, path) && !self.history.is_below_hidden(path)
+        });
         for (path, change) in there_too.filter(|(_, change)| is_due(change)) {
             let copy = there.get(path).map(|node| node.stat.mzxid);
-            let is_so = match change.what {
-                What::Deleted(_) => copy.is_none(),
-                _ => copy == Some(change.zxid),
+            let is_so = match (self.history.hidden(path), change.what) {
+                (Some(access), _) => access.allows(copy, change, self.tells_all()),
+                (None, What::Deleted(_)) => copy.is_none(),
+                (None, _) => copy == Some(change.zxid),
             };
             if !is_so {
                 return Some(format!("has {path} as of {copy:?}, and {change:?} is true"));

@@ -15,12 +15,18 @@ use crate::{
     history::{Change, History, Live, What, guid},
     sim::{
         recipe::{PARTICIPANTS, PERMITS, Recipe, Site},
-        workload::{ERRANDS, KEPT, MEDDLED},
+        workload::{ERRANDS, KEPT, MEDDLED, SOLO},
     },
 };
 
 /// The node that tells how many permits there are, where one does.
 pub(crate) const COUNT: &str = "/permits/count";
+
+/// How the path ends at which permits are taken.
+const LEASES: &str = "/leases";
+
+/// How the path of such a node ends at a semaphore that nobody else uses.
+const SOLO_COUNT: &str = "/count";
 
 /// What tells that all are there is no participant.
 const READY: &str = "ready";
@@ -42,8 +48,8 @@ type Moments = BTreeMap<Box<str>, Vec<(Zxid, u64)>>;
 pub(super) struct Crowds {
     /// Those that have got children in the transaction at hand.
     grown: Vec<Box<str>>,
-    /// How many permits there are, by the node that tells.
-    permits: Option<u32>,
+    /// How many permits there are, by each node that tells.
+    permits: BTreeMap<Box<str>, u32>,
     /// When all were at a double barrier.
     full: Moments,
     /// When that was told.
@@ -80,9 +86,8 @@ fn counted(history: &History, path: &str) -> usize {
 impl Crowds {
     /// Something has changed in the transaction at hand.
     fn see(&mut self, path: &str, what: What, data: Option<&[u8]>) {
-        if let (What::Created(_) | What::Written(_), COUNT) = (what, path) {
-            let count = <[u8; 4]>::try_from(data.unwrap_or_default()).ok();
-            self.permits = count.map(u32::from_be_bytes);
+        if path == COUNT || path.starts_with(SOLO) && path.ends_with(SOLO_COUNT) {
+            self.counts(path, what, data);
         }
         match what {
             What::Created(_) => self.created(path),
@@ -93,10 +98,26 @@ impl Crowds {
         }
     }
 
+    /// A node that tells how many permits there are has changed.
+    fn counts(&mut self, path: &str, what: What, data: Option<&[u8]>) {
+        let count = match what {
+            What::Created(_) | What::Written(_) => {
+                <[u8; 4]>::try_from(data.unwrap_or_default()).ok().map(u32::from_be_bytes)
+            }
+            What::Deleted(_) => None,
+            What::Children(_) => return,
+        };
+        match count {
+            Some(count) => self.permits.insert(path.into(), count),
+            None => self.permits.remove(path),
+        };
+    }
+
     fn created(&mut self, path: &str) {
         let Some(parent) = parent(path) else { return };
         let is_double = parent.starts_with("/double/");
-        let is_lease = parent.starts_with("/permits/") && parent.ends_with("/leases");
+        let is_semaphore = parent.starts_with("/permits/") || parent.starts_with(SOLO);
+        let is_lease = is_semaphore && parent.ends_with(LEASES);
         if (is_double || is_lease) && !self.grown.iter().any(|grown| **grown == *parent) {
             self.grown.push(parent.into());
         }
@@ -115,8 +136,8 @@ impl Crowds {
                 } else if there >= PARTICIPANTS {
                     self.full.entry(path).or_default().push((zxid, now));
                 }
-            } else if there > self.permits_of(&path) as usize {
-                let most = self.permits_of(&path);
+            } else if let Some(most) = self.permits_of(&path).filter(|most| there > *most as usize)
+            {
                 self.too_many.push(format!("{there} of {most} permits of {path}, {zxid}"));
             }
         }
@@ -142,12 +163,18 @@ impl Crowds {
         first_since(&self.ready, path, zxid)
     }
 
-    fn permits_of(&self, leases: &str) -> u32 {
+    /// How many permits there are at most, where that is known.
+    fn permits_of(&self, leases: &str) -> Option<u32> {
         let is = |recipe| leases.starts_with(&Site::new(recipe, 0).path());
-        match (is(Recipe::SemaphoreMutex), is(Recipe::CountedSemaphore)) {
-            (true, _) => 1,
-            (_, true) => self.permits.unwrap_or(PERMITS),
-            _ => PERMITS,
+        if is(Recipe::SemaphoreMutex) {
+            Some(1)
+        } else if is(Recipe::CountedSemaphore) {
+            Some(self.permits.get(COUNT).copied().unwrap_or(PERMITS))
+        } else if let Some(semaphore) = leases.strip_prefix(SOLO) {
+            let semaphore = semaphore.strip_suffix(LEASES)?;
+            self.permits.get(&*format!("{SOLO}{semaphore}{SOLO_COUNT}")).copied()
+        } else {
+            Some(PERMITS)
         }
     }
 }

@@ -118,6 +118,7 @@ impl Followed {
     fn may_forget(&self, worker: &Worker, node: &CachedNode) -> bool {
         let before = self.inherited.get(&*node.path);
         self.clears_at_end
+            || worker.ctx.check().was_hidden(&node.path)
             || worker.ctx.options.reads_alone(worker.ctx.number)
             || before.is_some_and(|before| before.stat.mzxid == node.stat.mzxid)
     }
@@ -190,6 +191,11 @@ impl Followed {
             state,
             session: worker.client.session().state(),
         }
+    }
+
+    /// Whether it asks for more than that nodes exist.
+    pub(super) const fn reads_data(&self) -> bool {
+        self.with_data
     }
 
     pub(super) fn wrong(&self, worker: &Worker, what: &str) {

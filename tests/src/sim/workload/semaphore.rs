@@ -9,6 +9,7 @@ use super::{
     Over, Worker,
     hold::{Hold, Holding, hold_all, hold_and_release, is_lost, release},
     take::attempt,
+    unless_over,
 };
 use crate::sim::{
     check::{COUNT, Came, Part, Share},
@@ -103,8 +104,11 @@ async fn look(worker: &Worker, site: Site, semaphore: &Semaphore, token: Fencing
 /// Now there are others, several times in a row.
 async fn resize(worker: &mut Worker, semaphore: &Semaphore) -> Result<(), Over> {
     for _ in 0..worker.rng.within(1, 8) {
-        // There are always enough for clients that ask for several.
+        // There are always enough for clients that ask for several, also without a number.
         let permits = worker.rng.within(2, 5);
+        if worker.rng.one_in(8) {
+            unless_over(worker.client.delete(COUNT).await)?;
+        }
         match semaphore.resize(u32::try_from(permits).unwrap_or_default()).await {
             Ok(()) => worker.ctx.count("semaphores resized"),
             Err(error) if error.session_end().is_some() => return Err(Over),

@@ -1,7 +1,7 @@
 //! Caches of nodes that nobody else changes: whatever is done to these, a cache shows it before long.
 
 use tokio::sync::watch;
-use zk_client::{Acl, AclList, CreateMode, Error, SessionState};
+use zk_client::{Acl, AclList, CreateMode, Error, Id, Perms, SessionState};
 use zk_proto::path::join;
 use zk_testkit::sim::State;
 
@@ -19,6 +19,10 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     for _ in 0..solo.worker.rng.within(2, 6) {
         let (before, heard) = (followed.versions(), hear(solo, &followed));
         for _ in 0..solo.worker.rng.within(1, 4) {
+            // Which of the rest may be seen without a permission depends on the release.
+            if followed.reads_data() && solo.worker.rng.one_in(4) {
+                hide(solo).await?;
+            }
             change(solo).await?;
         }
         is_level(solo, &mut followed).await?;
@@ -64,6 +68,15 @@ async fn change(solo: &mut Solo) -> Known<()> {
         }
         _ => replace(solo, &path).await,
     }
+}
+
+/// One of the nodes without children may not be read any more.
+async fn hide(solo: &mut Solo) -> Known<()> {
+    let path = format!("{}{}", solo.path, solo.worker.rng.pick(&NODES[3..]));
+    let perms = Perms::WRITE | Perms::CREATE | Perms::DELETE | Perms::ADMIN;
+    let acl = AclList::from_iter([Acl { perms, id: Id::anyone() }]);
+    solo.worker.ctx.count("nodes hidden from caches");
+    over(solo.worker.client.set_acl(&path, &acl).await)
 }
 
 /// A node goes and comes back in one transaction, and its children with it, or with others.

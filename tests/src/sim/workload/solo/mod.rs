@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `queue` | the exclusive lock |
 //! | `variants` | other locks that one contender holds |
+//! | `cohorts` | the cohort lock |
 //! | `sharing` | the read/write lock |
 //! | `permits` | the semaphore |
 //! | `copies` | caches |
@@ -17,6 +18,7 @@
 //! | `outcomes` | what comes of a call, and has to |
 //! | `tally` | what observers are told |
 
+mod cohorts;
 mod copies;
 mod following;
 mod hearing;
@@ -110,7 +112,7 @@ impl Solo {
             0..=2 => queue::exclusive(self).await,
             3 => variants::simple(self).await,
             4 => variants::multi(self).await,
-            5 => variants::cohort(self).await,
+            5 => cohorts::play(self).await,
             6 | 7 => sharing::play(self).await,
             8 => permits::play(self).await,
             9 => meeting::barrier(self).await,

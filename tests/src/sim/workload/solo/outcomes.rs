@@ -110,6 +110,22 @@ impl Solo {
         }
     }
 
+    /// The same, of which its holder hears before long.
+    pub(super) async fn is_told_of_its_loss(&self, lost: impl Future<Output = Lost>) -> Known<()> {
+        let ctx = &self.worker.ctx;
+        let since = ctx.now();
+        let late = async {
+            while !ctx.check().is_overdue(ctx.number, since) {
+                pass(LOOK).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            lost = lost => self.lost_its_node(lost),
+            () = late => self.wrong("S4", format_args!("is not told that its node was deleted")),
+        }
+    }
+
     /// Takes something that is free, in one of the ways there are.
     pub(super) async fn free<T: Takes>(&mut self, lock: &T) -> Known<T::Taken> {
         let taken = match self.worker.rng.below(3) {

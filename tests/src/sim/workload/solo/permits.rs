@@ -1,13 +1,81 @@
 //! The semaphore: as many permits as there are, and no more.
 
-use zk_client::CreateMode;
+use std::time::Duration;
+
+use zk_client::{CreateMode, Error};
 use zk_locks::{AcquireError, Guards, Semaphore};
 use zk_proto::path::join;
 
 use super::{BY_HAND, Cut, Known, Solo};
-use crate::sim::check::Claim;
+use crate::sim::{check::Claim, pass, workload::Worker};
 
 pub(super) async fn play(solo: &mut Solo) -> Known<()> {
+    match solo.worker.rng.one_in(3) {
+        true => resized(solo).await,
+        false => counted(solo).await,
+    }
+}
+
+/// How often somebody takes permits while their number changes.
+const TAKES: u64 = 6;
+
+/// There are more and fewer all the time, or there is no number for a moment, while tasks take some.
+async fn resized(solo: &mut Solo) -> Known<()> {
+    let count = join(&solo.path, "count");
+    let builder = Semaphore::builder(&solo.worker.client, &solo.path);
+    let semaphore = solo.set_up(builder).counted_at(&count);
+    let above = solo.worker.client.create(&solo.path, b"").parents().await;
+    above.or(Err(Cut::Failed))?;
+    let mut tasks = [1, 2, 3].map(|task| solo.worker.another(task));
+    let [one, other, resizer] = &mut tasks;
+    let (one, other) = (take(solo, one, &semaphore), take(solo, other, &semaphore));
+    // Else they would be in their callers' futures several times.
+    let taking = Box::pin(async { tokio::join!(biased; one, other) });
+    let resizing = async {
+        loop {
+            let permits = resizer.rng.within(1, 3) as u32;
+            let outcome: Result<(), Error> = match resizer.rng.one_in(6) {
+                true => resizer.client.delete(&count).await.map_err(Error::from),
+                false => semaphore.resize(permits).await.map_err(Error::from),
+            };
+            if outcome.is_err_and(|error| error.session_end().is_some()) {
+                return Cut::Over;
+            }
+            pass(resizer.rng.scaled(1, 50)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        (one, other) = taking => one.and(other)?,
+        cut = resizing => return Err(cut),
+    }
+    solo.worker.ctx.count("permits taken while their number changed");
+    Ok(())
+}
+
+/// Takes permits, several times in a row.
+async fn take(solo: &Solo, worker: &mut Worker, semaphore: &Semaphore) -> Known<()> {
+    for _ in 0..TAKES {
+        let count = worker.rng.within(1, 2) as usize;
+        let time = Duration::from_millis(worker.rng.scaled(20, 2_000));
+        match semaphore.acquire_many_timeout(count, time).await {
+            Err(AcquireError::TimedOut) => {}
+            // No node of theirs is deleted by others.
+            Err(AcquireError::NodeDeleted) => {
+                return solo.wrong("E1", format_args!("is told that its node was deleted"));
+            }
+            taken => {
+                let guards = solo.had("taking", taken)?;
+                pass(worker.rng.scaled(1, 100)).await;
+                solo.released(guards.release().await)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All are taken, and none is left, until one is given back or there are more.
+async fn counted(solo: &mut Solo) -> Known<()> {
     let permits = solo.worker.rng.within(1, 3) as u32;
     let counted = solo.worker.rng.one_in(2);
     let builder = Semaphore::builder(&solo.worker.client, &solo.path);

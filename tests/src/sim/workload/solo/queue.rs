@@ -314,9 +314,8 @@ async fn taken_away(solo: &Solo, lock: &Lock, holder: Guard) -> Known<()> {
         }
         Err(_) => return Err(Cut::Failed),
     }
-    let lost = holder.lost().await;
+    solo.is_told_of_its_loss(holder.lost()).await?;
     let checked = holder.check().await;
-    solo.lost_its_node(lost)?;
     let is_lost = matches!(holder.status(), Status::Lost(_)) && checked.is_err();
     solo.expect("E1", is_lost, format_args!("has lost it, and a check gives {checked:?}"))
 }

@@ -1,11 +1,9 @@
-//! Other locks that one contender holds: without a queue, several at once, and for several tasks.
+//! Other locks that one contender holds: without a queue, and several at once.
 
-use std::time::Duration;
-
-use zk_locks::{AcquireError, CohortLock, Guard, Guards, Lock, MultiLock, SimpleLock};
+use zk_locks::{AcquireError, Guard, Guards, Lock, MultiLock, SimpleLock};
 use zk_proto::path::{join, parent};
 
-use super::{Cut, FOR_EVER, Known, LOOK, Solo};
+use super::{Cut, Known, LOOK, Solo};
 use crate::sim::{pass, workload::Worker};
 
 /// The lock that is one node.
@@ -103,80 +101,5 @@ async fn one_is_gone(solo: &Solo, both: &MultiLock, one: &Lock, by: &Guards) -> 
         Err(AcquireError::NodeDeleted) => Ok(()),
         Err(error) => solo.had("waiting for", Err(error)),
         Ok(_) => solo.wrong("S2", format_args!("is granted both, which are taken")),
-    }
-}
-
-/// Nobody waits when it is lost, so nobody is told later.
-async fn lost_alone(solo: &mut Solo) -> Known<()> {
-    let builder = CohortLock::builder(&solo.worker.client, &solo.path).fail_on_loss();
-    let cohort = solo.set_up(builder);
-    let holder = solo.free(&cohort).await?;
-    solo.worker.client.delete(holder.path()).await.or(Err(Cut::Failed))?;
-    solo.lost_its_node(holder.lost().await)?;
-    solo.released(holder.release().await)?;
-    match cohort.acquire().await {
-        Err(AcquireError::NodeDeleted) => {
-            solo.wrong("E1", format_args!("is told of a node that an earlier holder had"))
-        }
-        next => {
-            let next = solo.had("taking", next)?;
-            solo.released(next.release().await)
-        }
-    }
-}
-
-/// Two tasks with one node, and a contender beside them.
-pub(super) async fn cohort(solo: &mut Solo) -> Known<()> {
-    if solo.worker.rng.one_in(4) {
-        return lost_alone(solo).await;
-    }
-    let builder = CohortLock::builder(&solo.worker.client, &solo.path);
-    let sections = solo.worker.rng.within(1, 3) as u32;
-    let lingers = solo.worker.rng.one_in(3);
-    let builder = builder.max_sections(sections).max_stay(FOR_EVER);
-    let builder = if lingers { builder.linger(Duration::from_millis(200)) } else { builder };
-    let cohort = solo.set_up(builder);
-    let builder = Lock::builder(&solo.worker.client, &solo.path);
-    let lock = solo.set_up(builder);
-    let holder = solo.free(&cohort).await?;
-    solo.taken(&cohort, &holder).await?;
-    solo.taken(&lock, &holder).await?;
-    let ticket = lock.enqueue().await;
-    let mut ticket = solo.had("queueing at", ticket)?;
-    let waiting = cohort.acquire();
-    tokio::pin!(waiting);
-    solo.still_waits("S2", waiting.as_mut(), &[&holder]).await?;
-    solo.expect("E1", cohort.waiting() == 1, format_args!("{} wait", cohort.waiting()))?;
-    let before = holder.token();
-    solo.released(holder.release().await)?;
-    let passes = sections > 1;
-    let first = tokio::select! {
-        biased;
-        guard = &mut waiting => {
-            let guard = solo.had("waiting for", guard)?;
-            let fits = guard.token() > before && guard.token().get() == before.get();
-            // It may not have heard yet of the contender behind it.
-            solo.expect("L3", fits, format_args!("{} is passed on", guard.token()))?;
-            solo.released(guard.release().await)?;
-            true
-        }
-        guard = ticket.wait() => {
-            let guard = solo.had("waiting for", guard)?;
-            solo.expect("L3", !passes, format_args!("{} is not passed on", guard.token()))?;
-            solo.released(guard.release().await)?;
-            false
-        }
-    };
-    match first {
-        true => {
-            let guard = ticket.wait().await;
-            let guard = solo.had("waiting for", guard)?;
-            solo.released(guard.release().await)
-        }
-        false => {
-            let guard = waiting.await;
-            let guard = solo.had("waiting for", guard)?;
-            solo.released(guard.release().await)
-        }
     }
 }

@@ -1,0 +1,172 @@
+//! The cohort lock: several tasks with one node, and a contender beside them.
+
+use std::time::Duration;
+
+use zk_locks::{AcquireError, CohortLock, Lock};
+
+use super::{Cut, FOR_EVER, Known, LOOK, Solo};
+use crate::sim::{pass, workload::Worker};
+
+/// Tasks with one node, alone or beside a contender.
+pub(super) async fn play(solo: &mut Solo) -> Known<()> {
+    match solo.worker.rng.below(6) {
+        0 => lost_alone(solo).await,
+        1 => lost_beside(solo).await,
+        2 => behind_another(solo).await,
+        3 => in_time(solo).await,
+        _ => in_turn(solo).await,
+    }
+}
+
+/// So many tasks have it one after the other, and then the contender beside them.
+async fn in_turn(solo: &mut Solo) -> Known<()> {
+    let builder = CohortLock::builder(&solo.worker.client, &solo.path);
+    let sections = solo.worker.rng.within(1, 3) as u32;
+    let lingers = solo.worker.rng.one_in(3);
+    let builder = builder.max_sections(sections).max_stay(FOR_EVER);
+    let builder = if lingers { builder.linger(Duration::from_millis(200)) } else { builder };
+    let cohort = solo.set_up(builder);
+    let builder = Lock::builder(&solo.worker.client, &solo.path);
+    let lock = solo.set_up(builder);
+    let holder = solo.free(&cohort).await?;
+    solo.taken(&cohort, &holder).await?;
+    solo.taken(&lock, &holder).await?;
+    let ticket = lock.enqueue().await;
+    let mut ticket = solo.had("queueing at", ticket)?;
+    let waiting = cohort.acquire();
+    tokio::pin!(waiting);
+    solo.still_waits("S2", waiting.as_mut(), &[&holder]).await?;
+    solo.expect("E1", cohort.waiting() == 1, format_args!("{} wait", cohort.waiting()))?;
+    let before = holder.token();
+    solo.released(holder.release().await)?;
+    let passes = sections > 1;
+    let first = tokio::select! {
+        biased;
+        guard = &mut waiting => {
+            let guard = solo.had("waiting for", guard)?;
+            let fits = guard.token() > before && guard.token().get() == before.get();
+            // It may not have heard yet of the contender behind it.
+            solo.expect("L3", fits, format_args!("{} is passed on", guard.token()))?;
+            solo.released(guard.release().await)?;
+            true
+        }
+        guard = ticket.wait() => {
+            let guard = solo.had("waiting for", guard)?;
+            solo.expect("L3", !passes, format_args!("{} is not passed on", guard.token()))?;
+            solo.released(guard.release().await)?;
+            false
+        }
+    };
+    match first {
+        true => {
+            let guard = ticket.wait().await;
+            let guard = solo.had("waiting for", guard)?;
+            solo.released(guard.release().await)
+        }
+        false => {
+            let guard = waiting.await;
+            let guard = solo.had("waiting for", guard)?;
+            solo.released(guard.release().await)
+        }
+    }
+}
+
+/// Nobody waits when it is lost, so nobody is told later.
+async fn lost_alone(solo: &mut Solo) -> Known<()> {
+    let builder = CohortLock::builder(&solo.worker.client, &solo.path).fail_on_loss();
+    let cohort = solo.set_up(builder);
+    let holder = solo.free(&cohort).await?;
+    solo.worker.client.delete(holder.path()).await.or(Err(Cut::Failed))?;
+    solo.is_told_of_its_loss(holder.lost()).await?;
+    solo.released(holder.release().await)?;
+    match cohort.acquire().await {
+        Err(AcquireError::NodeDeleted) => {
+            solo.wrong("E1", format_args!("is told of a node that an earlier holder had"))
+        }
+        next => {
+            let next = solo.had("taking", next)?;
+            solo.released(next.release().await)
+        }
+    }
+}
+
+/// The node is lost while another task waits, and a contender behind it: the holder hears of it, whoever finds out first.
+async fn lost_beside(solo: &mut Solo) -> Known<()> {
+    let builder = CohortLock::builder(&solo.worker.client, &solo.path);
+    let cohort = solo.set_up(builder.max_sections(3));
+    let builder = Lock::builder(&solo.worker.client, &solo.path);
+    let lock = solo.set_up(builder);
+    let holder = solo.free(&cohort).await?;
+    let waiting = cohort.acquire();
+    tokio::pin!(waiting);
+    solo.still_waits("S2", waiting.as_mut(), &[&holder]).await?;
+    let ticket = lock.enqueue().await;
+    let mut ticket = solo.had("queueing at", ticket)?;
+    solo.worker.client.delete(holder.path()).await.or(Err(Cut::Failed))?;
+    solo.is_told_of_its_loss(holder.lost()).await?;
+    drop(holder);
+    let guard = ticket.wait().await;
+    let guard = solo.had("waiting for", guard)?;
+    solo.released(guard.release().await)?;
+    let next = waiting.await;
+    let next = solo.had("waiting for", next)?;
+    solo.released(next.release().await)
+}
+
+/// All tasks give up while another contender holds it: they leave no node, and whoever comes behind them does not wait for
+/// one.
+async fn behind_another(solo: &mut Solo) -> Known<()> {
+    let builder = CohortLock::builder(&solo.worker.client, &solo.path);
+    let cohort = solo.set_up(builder);
+    let builder = Lock::builder(&solo.worker.client, &solo.path);
+    let lock = solo.set_up(builder);
+    let holder = solo.free(&lock).await?;
+    for _ in 0..solo.worker.rng.within(1, 3) {
+        solo.taken(&cohort, &holder).await?;
+    }
+    solo.released(holder.release().await)?;
+    let next = solo.free(&lock).await?;
+    solo.released(next.release().await)
+}
+
+/// Tasks that never stop asking leave the lock to the contender behind them when their time is over.
+async fn in_time(solo: &mut Solo) -> Known<()> {
+    let stay = solo.worker.rng.scaled(10, 2_000);
+    let section = solo.worker.rng.scaled(1, 200);
+    let builder = CohortLock::builder(&solo.worker.client, &solo.path);
+    let builder = builder.max_sections(u32::MAX).max_stay(Duration::from_millis(stay));
+    let cohort = solo.set_up(builder);
+    let builder = Lock::builder(&solo.worker.client, &solo.path);
+    let lock = solo.set_up(builder);
+    let holder = solo.free(&cohort).await?;
+    let ticket = lock.enqueue().await;
+    let mut ticket = solo.had("queueing at", ticket)?;
+    let since = solo.worker.ctx.now();
+    let sections = async |cohort: &CohortLock| loop {
+        let guard = match cohort.acquire().await {
+            Ok(guard) => guard,
+            Err(error) => return error,
+        };
+        pass(section).await;
+        drop(guard);
+    };
+    let allowed = stay + 3 * section;
+    let solo = &*solo;
+    let late = async {
+        let Worker { ctx, .. } = &solo.worker;
+        while !ctx.check().is_overdue(ctx.number, since + allowed) {
+            pass(LOOK).await;
+        }
+    };
+    let (one, other) = (sections(&cohort), sections(&cohort));
+    drop(holder);
+    let granted = tokio::select! {
+        biased;
+        granted = ticket.wait() => granted,
+        error = one => Err(error),
+        error = other => Err(error),
+        () = late => return solo.wrong("L3", format_args!("is not passed on after {stay} ms")),
+    };
+    let guard = solo.had("waiting for", granted)?;
+    solo.released(guard.release().await)
+}
