@@ -26,10 +26,11 @@ fn numbered(prefix: &str, count: usize) -> Vec<String> {
     (0..count).map(|number| format!("{prefix}{number:04}")).collect()
 }
 
-/// Reads of nodes, reads of children, and requests with several reads, since then.
-fn reads(proxy: &Proxy, mark: Mark) -> [u64; 3] {
+/// Reads of nodes, reads of children, requests with several reads, and questions whether a node exists, since then.
+fn reads(proxy: &Proxy, mark: Mark) -> [u64; 4] {
     let counts = proxy.frames_since(mark).counts();
-    [OpCode::GET_DATA, OpCode::GET_CHILDREN2, OpCode::MULTI_READ].map(|op| counts.requests(op))
+    [OpCode::GET_DATA, OpCode::GET_CHILDREN2, OpCode::MULTI_READ, OpCode::EXISTS]
+        .map(|op| counts.requests(op))
 }
 
 /// Has the server refuse to read several nodes in one request.
@@ -63,8 +64,11 @@ async fn cache_reads_many_nodes_in_few_requests(server: &Place) {
     if server.has(Feature::MultiRead) {
         // The first ones have fewer reads, until it is known how long replies are.
         assert!(asked.iter().sum::<u64>() < nodes / TOGETHER_MAX as u64 + 40, "{asked:?}");
+        assert_eq!(asked[3], 0, "what has been read exists");
     } else {
-        assert_eq!(asked, [nodes, nodes, 0], "with the watches of each node");
+        assert_eq!(asked[..3], [nodes, nodes, 0], "with the watches of each node");
+        // Of the root, and once more to hear from the connection that the attempt at one watch for all may have cost.
+        assert!((1..=2).contains(&asked[3]), "{asked:?}");
     }
     converged(&cache, &other, "/c", 9).await;
 
@@ -74,8 +78,17 @@ async fn cache_reads_many_nodes_in_few_requests(server: &Place) {
         other.set(path, b"new").await.unwrap();
         let told = within(events.next()).await;
         assert!(matches!(told, Some(CacheEvent::Changed { new, .. }) if &*new.path == path));
-        assert_eq!(reads(&proxy, mark), [1, 0, 0], "a change is one read");
+        // The root may be missing, and is watched for that.
+        let existence = u64::from(path == "/c" && !server.has(Feature::MultiRead));
+        assert_eq!(reads(&proxy, mark), [1, 0, 0, existence], "a change is one read");
     }
+    let mark = proxy.mark();
+    other.create("/c/0007/new", b"").await.unwrap();
+    let told = within(events.next()).await;
+    assert!(matches!(told, Some(CacheEvent::Created(node)) if &*node.path == "/c/0007/new"));
+    // Where the parent has a watch of its own, it is listed anew.
+    let listed = u64::from(!server.has(Feature::MultiRead)) * 2;
+    assert_eq!(reads(&proxy, mark), [1, listed, 0, 0], "a new node is read once");
 }
 
 /// The parent's metadata tell of no children, and its own read is over: only an event tells of the child.

@@ -2,15 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::{Arc, Barrier, Mutex},
-    thread,
     time::Duration,
 };
 
-use tokio::{runtime, time::interval};
+use tokio::time::interval;
 use zk_client::{
-    AclList, Cache, CacheEvent, CacheState, CachedNode, Client, ConnectOptions, CreateMode,
-    ErrorCode, OpCode, Perms, ReadError, Rejection, SessionEnd, SessionObserver, Zxid, digest_id,
+    AclList, Cache, CacheEvent, CacheState, CachedNode, Client, CreateMode, ErrorCode, OpCode,
+    Perms, ReadError, Rejection, SessionEnd, Zxid, digest_id,
 };
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
 use zk_tests::{
@@ -334,6 +332,25 @@ async fn unreadable_node_is_absent_and_reported(server: &Place) {
     converged(&cache, &zk, "/c", 9).await;
 }
 
+/// Its data were read, but not who its children are.
+#[test_with(on_each_release)]
+async fn node_whose_children_cannot_be_listed_is_reported(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let other = client(server).await;
+    other.create("/c/a/x", b"").parents().await.unwrap();
+    // Behind the one of the root.
+    let refused = proxy.on(Match::reply(OpCode::GET_CHILDREN2).nth(2));
+    let refused = refused.rewrite(|reply| refuse_with(reply, ErrorCode::NO_AUTH));
+    let cache = Cache::subtree(&zk, "/c").start().unwrap();
+    let told = within(cache.ready()).await.unwrap_err();
+    assert_eq!(told.rejection(), Some(Rejection::NoAuth));
+    assert_eq!(refused.times_fired(), 1);
+    let paths: Vec<_> = cache.nodes().iter().map(|node| node.path.to_string()).collect();
+    assert_eq!(paths, ["/c", "/c/a"]);
+    other.set("/c/a", b"written").await.unwrap();
+    converged(&cache, &other, "/c", 9).await;
+}
+
 /// The first thing that it reads then is answered without a watch, and proves nothing.
 #[tokio::test]
 async fn cache_that_moves_to_an_older_server_is_behind() {
@@ -356,139 +373,4 @@ async fn cache_that_moves_to_an_older_server_is_behind() {
     assert_eq!(cache.state(), CacheState::Behind, "the children are not watched yet");
     listing.release();
     converged(&cache, &other, "/c", 1).await;
-}
-
-/// On which a cache is started.
-fn brief_runtime() -> runtime::Runtime {
-    runtime::Builder::new_current_thread().enable_all().build().unwrap()
-}
-
-/// And on which it has to go on.
-fn lasting_runtime() -> runtime::Runtime {
-    runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
-}
-
-#[derive(Default)]
-struct Ends(Mutex<Vec<SessionEnd>>);
-
-impl SessionObserver for Ends {
-    fn ended(&self, end: SessionEnd) {
-        self.0.lock().unwrap().push(end);
-    }
-}
-
-/// What was started on a runtime that is no more.
-#[test]
-fn cache_goes_on_without_its_first_runtime() {
-    let lasting = lasting_runtime();
-    let server = lasting.block_on(TestServer::start()).unwrap();
-    let ends = Arc::new(Ends::default());
-    let options = || ConnectOptions::new(&server.connect_string()).unwrap();
-    let brief = brief_runtime();
-    let (zk, cache, cleared) = brief.block_on(async {
-        let zk = options().observer(ends.clone()).connect().await.unwrap();
-        zk.create("/c/a", b"").parents().await.unwrap();
-        let cache = Cache::subtree(&zk, "/c").start().unwrap();
-        let cleared = Cache::subtree(&zk, "/c").clear_at_end().start().unwrap();
-        cache.ready().await.unwrap();
-        cleared.ready().await.unwrap();
-        (zk, cache, cleared)
-    });
-    drop(brief);
-    assert_eq!(*ends.0.lock().unwrap(), [SessionEnd::Closed]);
-    assert_eq!(cache.state(), CacheState::Ended(SessionEnd::Closed));
-    assert_eq!(cache.nodes().len(), 2);
-    assert_eq!(cleared.nodes(), []);
-    drop(zk);
-    lasting.block_on(async {
-        let zk = options().connect().await.unwrap();
-        let mut changes = cache.events();
-        cache.move_to(&zk);
-        within(cache.ready()).await.unwrap();
-        zk.create("/c/b", b"").await.unwrap();
-        while cache.get("/c/b").is_none() {
-            within(changes.next()).await.unwrap();
-        }
-        closed(&zk).await;
-    });
-    assert_eq!(ends.0.lock().unwrap().len(), 1, "it was told once");
-}
-
-/// The session's task, its timers included, is the runtime's that it was spawned on.
-#[test]
-fn spawned_session_outlives_the_runtime_it_was_connected_on() {
-    let lasting = lasting_runtime();
-    let server = lasting.block_on(TestServer::start()).unwrap();
-    let timeout = Duration::from_secs(4);
-    let spawner = lasting.handle().clone();
-    let options = ConnectOptions::new(&server.connect_string()).unwrap().session_timeout(timeout);
-    let options = options.spawn_with(move |task| drop(spawner.spawn(task)));
-    let brief = brief_runtime();
-    let zk = brief.block_on(options.connect()).unwrap();
-    drop(brief);
-    lasting.block_on(async {
-        let session = zk.session();
-        // Nothing but pings keeps it.
-        let ended = tokio::time::timeout(2 * timeout, session.ended()).await;
-        assert_eq!(ended.ok(), None);
-        within(zk.get("/")).await.unwrap();
-    });
-}
-
-/// The session that it left ends with that runtime, and says nothing of it.
-#[test]
-fn moved_cache_outlives_the_runtime_it_came_from() {
-    let lasting = lasting_runtime();
-    let server = lasting.block_on(TestServer::start()).unwrap();
-    let connect = async || Client::connect(&server.connect_string()).await.unwrap();
-    let brief = brief_runtime();
-    let cache = brief.block_on(async {
-        let zk = connect().await;
-        zk.create("/c", b"").await.unwrap();
-        let cache = Cache::subtree(&zk, "/c").start().unwrap();
-        within(cache.ready()).await.unwrap();
-        cache
-    });
-    let zk = lasting.block_on(connect());
-    cache.move_to(&zk);
-    // Its own task has to learn of that first.
-    brief.block_on(within(cache.ready())).unwrap();
-    drop(brief);
-    lasting.block_on(async {
-        within(zk.create("/c/a", b"")).await.unwrap();
-        within(converged(&cache, &zk, "/c", 1)).await;
-    });
-}
-
-/// Whichever of the two comes first, one task follows the client that was set last.
-#[test]
-fn cache_is_moved_while_its_runtime_ends() {
-    let lasting = lasting_runtime();
-    let server = lasting.block_on(TestServer::start()).unwrap();
-    let connect = async || Client::connect(&server.connect_string()).await.unwrap();
-    let zk = lasting.block_on(connect());
-    lasting.block_on(zk.create("/c", b"").into_future()).unwrap();
-    for round in 0..100 {
-        let brief = brief_runtime();
-        let cache = brief.block_on(async {
-            let cache = Cache::node(&connect().await, "/c").start().unwrap();
-            within(cache.ready()).await.unwrap();
-            cache
-        });
-        let all = Barrier::new(3);
-        thread::scope(|threads| {
-            for _ in 0..2 {
-                threads.spawn(|| {
-                    all.wait();
-                    cache.move_to(&zk);
-                });
-            }
-            all.wait();
-            drop(brief);
-        });
-        lasting.block_on(async {
-            zk.set("/c", round.to_string().as_bytes()).await.unwrap();
-            within(converged(&cache, &zk, "/c", 0)).await;
-        });
-    }
 }

@@ -26,6 +26,7 @@ mod place;
 mod promises;
 mod readers;
 mod roaming;
+mod runtimes;
 mod secrets;
 mod session;
 mod streams;

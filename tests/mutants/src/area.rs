@@ -77,6 +77,8 @@ pub(crate) const AREAS: [Area; 6] = [
             ("zk-tests", "all", "api::caches"),
             ("zk-tests", "all", "api::following"),
             ("zk-tests", "all", "api::batches"),
+            ("zk-tests", "all", "api::readers"),
+            ("zk-tests", "all", "api::runtimes"),
         ],
     },
 ];
