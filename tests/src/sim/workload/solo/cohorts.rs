@@ -9,11 +9,12 @@ use crate::sim::{pass, workload::Worker};
 
 /// Tasks with one node, alone or beside a contender.
 pub(super) async fn play(solo: &mut Solo) -> Known<()> {
-    match solo.worker.rng.below(6) {
+    match solo.worker.rng.below(7) {
         0 => lost_alone(solo).await,
         1 => lost_beside(solo).await,
         2 => behind_another(solo).await,
         3 => in_time(solo).await,
+        4 => idle(solo).await,
         _ => in_turn(solo).await,
     }
 }
@@ -169,4 +170,32 @@ async fn in_time(solo: &mut Solo) -> Known<()> {
     };
     let guard = solo.had("waiting for", granted)?;
     solo.released(guard.release().await)
+}
+
+/// The lock stays in its process when its holder is done, for the next one, and goes when it is asked back.
+async fn idle(solo: &mut Solo) -> Known<()> {
+    let builder = CohortLock::builder(&solo.worker.client, &solo.path).linger(FOR_EVER);
+    let cohort = solo.set_up(builder);
+    let holder = solo.free(&cohort).await?;
+    let (path, token) = (holder.path().to_owned(), holder.token());
+    let is_over = holder.cancellation_token();
+    solo.released(holder.release().await)?;
+    let is_told = is_over.is_cancelled() && !solo.tally.knows(&path, token);
+    solo.expect("E1", is_told, format_args!("is done with {token}, and it is not released"))?;
+    if solo.worker.rng.one_in(2) {
+        let next = solo.free(&cohort).await?;
+        let is_same = next.path() == path && next.token() > token;
+        // It may have lost the node with its lease meanwhile.
+        let fits = is_same || next.token().get() > token.get();
+        solo.expect("S1", fits, format_args!("got {} behind {token}", next.token()))?;
+        solo.released(next.release().await)?;
+    }
+    let listed = cohort.queue().first(1).await;
+    let (listed, _) = solo.read(listed)?;
+    let Some(first) = listed.first() else { return Err(Cut::Failed) };
+    match cohort.queue().revoke(first).await {
+        Ok(true) => solo.until_left(0).await,
+        // It has lost the node with its lease.
+        Ok(false) | Err(_) => Err(Cut::Failed),
+    }
 }

@@ -1,6 +1,6 @@
 //! The read/write lock: who reads with whom, who waits for whom, and going on from one to the other.
 
-use zk_locks::{AcquireError, Kind, Layout, ReadGuard, RwLock, WriteGuard};
+use zk_locks::{AcquireError, Kind, Layout, ReadGuard, RwLock, Status, WriteGuard};
 
 use super::{
     Cut, Known, Solo,
@@ -125,6 +125,9 @@ async fn downgraded(
     writer: WriteGuard,
 ) -> Known<()> {
     let token = writer.token();
+    if layout != Layout::Bare && solo.worker.rng.one_in(5) {
+        return gone(solo, writer).await;
+    }
     if solo.worker.rng.one_in(3) {
         // Its node has another version then.
         asked_back(solo, &writing.queue(), &writer).await?;
@@ -156,4 +159,19 @@ async fn downgraded(
     solo.released(reader.release().await)?;
     solo.taken(writing, &with).await?;
     solo.released(with.release().await)
+}
+
+/// Its node is deleted, of which it hears by its downgrade at the latest.
+async fn gone(solo: &Solo, writer: WriteGuard) -> Known<()> {
+    solo.worker.client.delete(writer.path()).await.or(Err(Cut::Failed))?;
+    let Err(refused) = writer.downgrade().await else {
+        return solo.wrong("S2", format_args!("is downgraded, and its node was deleted"));
+    };
+    match (refused.guard.status(), refused.cause) {
+        (Status::Lost(lost), _) => solo.lost_its_node(lost),
+        (status, AcquireError::NodeDeleted) => {
+            solo.wrong("S4", format_args!("is told that its node was deleted, and is {status:?}"))
+        }
+        (_, cause) => solo.had("downgrading", Err(cause)),
+    }
 }
