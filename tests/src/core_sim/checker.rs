@@ -192,7 +192,10 @@ impl Checker {
                     self.watches.remove(&watcher);
                 }
             }
-            WatchNotice::Gap if is_persistent => self.met("gaps"),
+            WatchNotice::Gap if is_persistent => {
+                watch.tell_gap();
+                self.met("gaps");
+            }
             WatchNotice::Over(_) => {
                 self.watches.remove(&watcher);
             }

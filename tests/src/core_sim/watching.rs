@@ -17,6 +17,8 @@ pub(crate) struct Watching {
     /// Whether the present connection has yet to arm it. Events of others on the connection reach it all
     /// the same.
     pub(crate) is_lapsed: bool,
+    /// Whether it has missed changes between two connections, and is yet to be told of a gap.
+    owes_gap: bool,
 }
 
 #[derive(Debug)]
@@ -47,7 +49,7 @@ pub(crate) type Rearmed = (Armed, Box<str>);
 
 impl Watching {
     pub(crate) fn new(by: WatchBy, path: &'static str) -> Self {
-        Self { by, path, state: State::Asked, is_lapsed: false }
+        Self { by, path, state: State::Asked, is_lapsed: false, owes_gap: false }
     }
 
     pub(crate) fn is_persistent(&self) -> bool {
@@ -156,8 +158,16 @@ impl Watching {
         self.state = State::Always { next, delivered };
     }
 
+    /// It is told that it may have missed something.
+    pub(crate) const fn tell_gap(&mut self) {
+        self.owes_gap = false;
+    }
+
     /// Everything up to the state of `zxid` must have been delivered by now.
     pub(crate) fn up_to(&mut self, zxid: Zxid, log: &ChangeLog) -> Result<(), String> {
+        if self.owes_gap {
+            return Err(format!("W2: {self:?} was not told of a gap before {zxid}"));
+        }
         let end = log.after(zxid);
         let (from, delivered): (usize, &[usize]) = match &self.state {
             State::Asked => return Ok(()),
@@ -182,8 +192,10 @@ impl Watching {
                 Ok(())
             }
             // What happened in between is not delivered; the gap is.
-            State::Always { .. } => {
-                self.skip_to(log.after(zxid));
+            State::Always { next, ref delivered } => {
+                let end = log.after(zxid);
+                self.owes_gap |= self.due(next, end, delivered, log).is_some();
+                self.skip_to(end);
                 Ok(())
             }
             _ => self.up_to(zxid, log),

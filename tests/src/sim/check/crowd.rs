@@ -280,10 +280,15 @@ impl Checker {
         }
         let path = site.path();
         let patience = self.patience(client);
+        let begun = self.now - waited + patience;
         let is_gone = |change: &Change| matches!(change.what, What::Deleted(_));
-        let Some(gone) = self.history.last_of(&path).filter(is_gone) else { return };
-        let since = self.crowds.when(gone.zxid);
-        if waited > patience && self.now > since + patience && !self.is_doubtful(session) {
+        let is_set = !self.history.last_of(&path).is_some_and(|last| is_gone(&last));
+        // A wait that has begun ends even if the barrier has been set again.
+        let removed = self.history.changes_after(&path, Zxid(0)).iter().filter(|it| is_gone(it));
+        let mut removed = removed.map(|change| self.crowds.when(change.zxid));
+        let since = if is_set { removed.find(|at| *at > begun) } else { removed.next_back() };
+        let is_late = |since: u64| waited > patience && self.now > since + patience;
+        if let Some(since) = since.filter(|since| is_late(*since) && !self.is_doubtful(session)) {
             let text = format!("c{client} waits at {path}, which has been removed at {since}");
             self.violated("L2", text);
         }

@@ -1,7 +1,7 @@
 //! Caches of nodes that nobody else changes: whatever is done to these, a cache shows it before long.
 
 use tokio::sync::watch;
-use zk_client::{Acl, AclList, CreateMode, Error, Id, Perms, SessionState};
+use zk_client::{Acl, AclList, CreateMode, Error, Id, Perms, SessionState, WatchKind};
 use zk_proto::path::join;
 use zk_testkit::sim::State;
 
@@ -22,6 +22,9 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
             // Which of the rest may be seen without a permission depends on the release.
             if followed.reads_data() && solo.worker.rng.one_in(4) {
                 hide(solo).await?;
+            }
+            if solo.worker.rng.one_in(12) {
+                unwatch(solo);
             }
             change(solo).await?;
         }
@@ -68,6 +71,15 @@ async fn change(solo: &mut Solo) -> Known<()> {
         }
         _ => replace(solo, &path).await,
     }
+}
+
+/// What is watched of a node is removed, for all that listen: a cache watches anew.
+fn unwatch(solo: &mut Solo) {
+    let kinds = [WatchKind::Data, WatchKind::Children, WatchKind::Node, WatchKind::Recursive];
+    let rng = &mut solo.worker.rng;
+    let (path, kind) = (format!("{}{}", solo.path, rng.pick(&NODES)), *rng.pick(&kinds));
+    drop(solo.worker.client.remove_watches(&path, kind));
+    solo.worker.ctx.count("watches of caches removed");
 }
 
 /// One of the nodes without children may not be read any more.
