@@ -188,10 +188,11 @@ impl Checker {
         &mut self,
         client: u32,
         session: &Session,
+        drawn: Option<Drawn>,
         what: &str,
         error: &AcquireError,
     ) {
-        if !self.is_reason(client, session, Some(Drawn::default()), error) {
+        if !self.is_reason(client, session, drawn, error) {
             self.shown_wrong(client, "E1", format!("c{client}, {what}: {error}"));
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use zk_locks::{AcquireError, Barrier, DoubleBarrier};
 
-use super::{Over, Worker, take::name, unless_ended};
+use super::{Over, Worker, take::name};
 use crate::sim::{
     check::Entrant,
     pass,
@@ -18,7 +18,7 @@ pub(super) async fn barrier(worker: &mut Worker, site: Site) -> Result<(), Over>
         1 | 2 => barrier.remove().await,
         _ => wait(worker, site, &barrier).await,
     };
-    over(worker, outcome)
+    over(worker, site, outcome)
 }
 
 async fn wait(worker: &mut Worker, site: Site, barrier: &Barrier) -> Result<(), AcquireError> {
@@ -48,7 +48,7 @@ pub(super) async fn double_barrier(worker: &mut Worker, site: Site) -> Result<()
     let barrier = worker.described(DoubleBarrier::builder(&worker.client, &site.path()));
     let barrier = barrier.of(PARTICIPANTS);
     let outcome = meet(worker, site, &barrier).await;
-    over(worker, outcome)
+    over(worker, site, outcome)
 }
 
 async fn meet(
@@ -92,9 +92,9 @@ async fn meet(
     Ok(())
 }
 
-fn over(worker: &Worker, outcome: Result<(), AcquireError>) -> Result<(), Over> {
+fn over(worker: &Worker, site: Site, outcome: Result<(), AcquireError>) -> Result<(), Over> {
     if let Err(error) = &outcome {
         worker.ctx.count(name(error));
     }
-    unless_ended(outcome).map(drop)
+    worker.unless_ended(&site.path(), outcome).map(drop)
 }

@@ -25,7 +25,8 @@ impl Solo {
         }
         let Worker { ctx, client, .. } = &self.worker;
         let what = format!("{what} {}", self.path);
-        ctx.check().failed(ctx.number, &client.session(), &what, &error);
+        let drawn = Some(Drawn::default());
+        ctx.check().failed(ctx.number, &client.session(), drawn, &what, &error);
         Err(if matches!(error, AcquireError::SessionEnded(_)) { Cut::Over } else { Cut::Failed })
     }
 

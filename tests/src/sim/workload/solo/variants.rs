@@ -6,6 +6,9 @@ use zk_proto::path::{join, parent};
 use super::{Cut, Known, LOOK, Solo};
 use crate::sim::{pass, workload::Worker};
 
+/// How often a node is written at most while it is given back.
+const WRITES: usize = 8;
+
 /// The lock that is one node.
 pub(super) async fn simple(solo: &mut Solo) -> Known<()> {
     let [lock, other] = [0; 2].map(|_| {
@@ -27,7 +30,19 @@ pub(super) async fn simple(solo: &mut Solo) -> Known<()> {
     solo.released(holder.release().await)?;
     let next = solo.free(&other).await?;
     solo.expect("S1", next.token() > before, format_args!("the same token again"))?;
-    solo.released(next.release().await)
+    let path = next.path().to_owned();
+    let released = tokio::join!(biased; next.release(), written(solo, &path));
+    solo.released(released.0)
+}
+
+/// The node is written all the time while its name, which is no one's in particular, is given back.
+async fn written(solo: &Solo, path: &str) {
+    let writes = if solo.worker.ctx.now() % 2 == 0 { WRITES } else { 0 };
+    for _ in 0..writes {
+        if solo.worker.client.set(path, b"written").await.is_err() {
+            break;
+        }
+    }
 }
 
 /// Two at once, one of which may be taken.
