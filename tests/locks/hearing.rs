@@ -70,6 +70,34 @@ async fn earlier_revocation_is_heard_despite_failed_reads(setup: Setup) {
     assert_eq!((data.times_fired(), existence.times_fired()), (2, 1));
 }
 
+/// Neither its data nor its existence: the pause behind each attempt is twice the one before.
+#[test_with(on_each_release)]
+async fn holder_asks_ever_more_rarely_for_what_it_cannot_read(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let path = setup.existing("rarely").await;
+    let mark = proxy.mark();
+    let reads = |op| proxy.on(Match::reply(op)).rewrite(|reply| reply.truncate(20));
+    let [data, existence] = [OpCode::GET_DATA, OpCode::EXISTS].map(reads);
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    let tries = async {
+        while existence.times_fired() < 4 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        lost = guard.lost() => panic!("{lost}"),
+        () = within(tries) => {}
+    }
+    let frames = proxy.frames_since(mark);
+    let asked: Vec<_> = frames.iter().filter(|it| it.is_request(OpCode::EXISTS)).collect();
+    for (pause, pair) in [100, 200, 400].into_iter().zip(asked.windows(2)) {
+        let waited = pair[1].at - pair[0].at;
+        assert!(waited >= Duration::from_millis(pause), "{waited:?} instead of {pause} ms");
+    }
+    drop((data, existence));
+    assert!(within(guard.release()).await.is_ok());
+}
+
 /// A client that may not read its own node may still ask whether it is there.
 #[test_with(on_each_release)]
 async fn loss_of_an_unreadable_node_is_reported(setup: Setup) {

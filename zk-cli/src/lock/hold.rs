@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::process::{Signal, getpid, kill_process};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 use zk_client::{Client, Session, WriteError};
 use zk_locks::{Guard, Lost, Status};
 
@@ -107,7 +107,7 @@ pub(crate) async fn closed(client: &Client, path: &str, signals: &mut Signals) {
     signals.forget().await;
     // The end of the session removes the node, if its deletion, which is on its way, has not.
     let mut closed = pin!(client.close_within(client.session().timeout()));
-    let mut is_told = false;
+    let (tells_at, mut is_told) = (Instant::now() + PATIENCE, false);
     let closed = loop {
         tokio::select! {
             biased;
@@ -115,7 +115,7 @@ pub(crate) async fn closed(client: &Client, path: &str, signals: &mut Signals) {
             signal = signals.next() => if FOR_THE_COMMAND.contains(&signal) {
                 break None;
             },
-            () = sleep(PATIENCE), if !is_told => {
+            () = sleep_until(tells_at), if !is_told => {
                 let told = "no server has confirmed the release yet; a signal ends the wait for that";
                 complain(&format_args!("{path}: {told}"));
                 is_told = true;

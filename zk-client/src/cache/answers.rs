@@ -71,7 +71,7 @@ impl Work<'_> {
                 }
                 Ok(None) => self.gone(source, &path),
                 Err(error) if dirty.node => self.has_read(source, path, dirty, Err(error))?,
-                Err(error) => self.not_listed(path, error)?,
+                Err(error) => self.not_read(path, Part::Children, error)?,
             }
         }
         Ok(())
@@ -99,7 +99,7 @@ impl Work<'_> {
             match there(children.await) {
                 Ok(Some((names, _))) => self.listed(source, &path, names.iter()),
                 Ok(None) => self.gone(source, &path),
-                Err(error) => self.not_listed(path, error)?,
+                Err(error) => self.not_read(path, Part::Children, error)?,
             }
             Ok(())
         } else {
@@ -168,9 +168,7 @@ impl Work<'_> {
             }
             Ok(None) => self.gone(source, path),
             Err(error) => {
-                let error = still_following(error)?;
-                self.costly.failed(path, Part::Node, &error);
-                self.refused.insert(path.clone(), error);
+                self.not_read(path.clone(), Part::Node, error)?;
                 self.of.contents.remove(path);
             }
         }
@@ -202,10 +200,15 @@ impl Work<'_> {
         }
     }
 
-    /// A server refuses to list the children of a node.
-    pub(super) fn not_listed(&mut self, path: Arc<str>, error: ReadError) -> Result<(), Stop> {
+    /// A server refuses to have a part of a node read.
+    pub(super) fn not_read(
+        &mut self,
+        path: Arc<str>,
+        part: Part,
+        error: ReadError,
+    ) -> Result<(), Stop> {
         let error = still_following(error)?;
-        self.costly.failed(&path, Part::Children, &error);
+        self.costly.failed(&path, part, &error);
         self.refused.insert(path, error);
         Ok(())
     }

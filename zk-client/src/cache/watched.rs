@@ -10,7 +10,7 @@ use super::{
     costly::Part,
     flight::Dirty,
     source::{Reads, Source, Wants},
-    work::{Work, still_following},
+    work::Work,
 };
 
 impl Work<'_> {
@@ -51,9 +51,7 @@ impl Work<'_> {
         let is_there = match node {
             // Whether it is there is asked below, and until then it stays in the copy.
             Some(Err(error)) if !self.of.with_data && !wants.existence => {
-                let error = still_following(error)?;
-                self.costly.failed(&path, Part::Node, &error);
-                self.refused.insert(path.clone(), error);
+                self.not_read(path.clone(), Part::Node, error)?;
                 false
             }
             Some(node) => self.found(source, &path, Dirty::NEW, node)?,
@@ -71,7 +69,7 @@ impl Work<'_> {
                 Ok(None) if is_there => self.again(path, Dirty::NEW),
                 Ok(None) => self.gone(source, &path),
                 Ok(Some((names, _))) => self.listed(source, &path, names.iter()),
-                Err(error) => self.not_listed(path, error)?,
+                Err(error) => self.not_read(path, Part::Children, error)?,
             }
         } else if is_there && self.goes_below(&path) && (was_refused || source.lacks(&path).1) {
             // The node is back, and no events of its children were received: another node has replaced it, and the old
