@@ -70,7 +70,7 @@ async fn earlier_revocation_is_heard_despite_failed_reads(setup: Setup) {
     assert_eq!((data.times_fired(), existence.times_fired()), (2, 1));
 }
 
-/// Neither its data nor its existence: the pause behind each attempt is twice the one before.
+/// Neither its data nor its existence: the pauses grow.
 #[test_with(on_each_release)]
 async fn holder_asks_ever_more_rarely_for_what_it_cannot_read(setup: Setup) {
     let (proxy, zk) = setup.proxied().await;

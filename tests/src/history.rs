@@ -87,13 +87,14 @@ fn below(path: &str) -> String {
 }
 
 impl Access {
-    /// Whether what has become of the node last is all that there is to be known of it, and may be read.
+    /// Whether the node may be read again, and has changed since: every server has told of that change.
     pub(crate) fn is_over(self, last: Change) -> bool {
         self.is_readable && last.zxid > self.since
     }
 
-    /// Whether a copy may be as of that transaction, or lack the node. Some servers tell nobody of changes that they may not
-    /// see.
+    /// Whether a copy may show the node as of that transaction, or may lack it. It may lack what was hidden, until it hears of
+    /// a change that it may see; it may show what the node was when it was hidden last; and where servers tell nobody of what
+    /// they may not see (`tells_all` is false), it may go on showing what the node was before.
     pub(crate) fn allows(self, copy: Option<Zxid>, last: Change, tells_all: bool) -> bool {
         let is_there = !matches!(last.what, What::Deleted(_));
         let is_over = self.is_over(last);

@@ -166,7 +166,7 @@ impl Watching {
     /// Everything up to the state of `zxid` must have been delivered by now.
     pub(crate) fn up_to(&mut self, zxid: Zxid, log: &ChangeLog) -> Result<(), String> {
         if self.owes_gap {
-            return Err(format!("W2: {self:?} was not told of a gap before {zxid}"));
+            return Err(format!("W4: {self:?} was not told of a gap before {zxid}"));
         }
         let end = log.after(zxid);
         let (from, delivered): (usize, &[usize]) = match &self.state {

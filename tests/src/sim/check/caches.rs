@@ -66,7 +66,7 @@ impl Checker {
         self.missing(copied, |change| self.now > self.crowds.when(change.zxid) + patience)
     }
 
-    /// What it does not have yet, or cannot be refused any more.
+    /// What it lacks, or that it says that it is refused something though all may be read.
     pub(crate) fn lacks(&self, copied: &Copied) -> Option<String> {
         self.missing(copied, |_| true).or_else(|| {
             let is_refused = matches!(copied.state, CacheState::Refused(_));

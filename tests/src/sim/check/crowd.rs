@@ -1,5 +1,6 @@
 //! S3 of semaphores: no more permits are taken than there are. B1: no participant passes a barrier that is set. B2:
-//! none enters a double barrier before all are there, nor has left it before all have gone.
+//! none enters a double barrier before all are there, nor has left it before all have gone. L2: who waits at a barrier hears of
+//! its end. S9: nobody deletes what another has made.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ pub(crate) const COUNT: &str = "/permits/count";
 /// How the path ends at which permits are taken.
 const LEASES: &str = "/leases";
 
-/// How the path of such a node ends at a semaphore that nobody else uses.
+/// How the path of a node with a number ends at a semaphore that nobody else uses.
 const SOLO_COUNT: &str = "/count";
 
 /// What tells that all are there is no participant.
@@ -48,8 +49,8 @@ type Moments = BTreeMap<Box<str>, Vec<(Zxid, u64)>>;
 pub(super) struct Crowds {
     /// Those that have got children in the transaction at hand.
     grown: Vec<Box<str>>,
-    /// How many permits there are, by each node that tells.
-    permits: BTreeMap<Box<str>, u32>,
+    /// The nodes that tell how many permits there are.
+    numbers: BTreeMap<Box<str>, Number>,
     /// When all were at a double barrier.
     full: Moments,
     /// When that was told.
@@ -64,12 +65,29 @@ pub(super) struct Crowds {
     taken_away: Vec<TakenAway>,
 }
 
+/// A node that tells how many permits there are.
+#[derive(Debug, Default)]
+struct Number {
+    /// Of what it has now, if that is a number.
+    version: Option<i32>,
+    /// The largest number that it has had with each version, in all its lives.
+    by_version: BTreeMap<i32, u32>,
+}
+
 /// An ephemeral node that another session has deleted.
 #[derive(Debug)]
 struct TakenAway {
     path: Box<str>,
     owner: SessionId,
     by: SessionId,
+}
+
+impl Number {
+    /// How many permits may be taken. Whether the number is the one that was read is known by its version alone, also of a
+    /// node that was deleted and made anew: `Semaphore::counted_at` says so.
+    fn most(&self) -> Option<u32> {
+        self.by_version.get(&self.version?).copied()
+    }
 }
 
 /// The first moment at a path from a transaction on.
@@ -100,17 +118,18 @@ impl Crowds {
 
     /// A node that tells how many permits there are has changed.
     fn counts(&mut self, path: &str, what: What, data: Option<&[u8]>) {
-        let count = match what {
-            What::Created(_) | What::Written(_) => {
-                <[u8; 4]>::try_from(data.unwrap_or_default()).ok().map(u32::from_be_bytes)
+        let number = self.numbers.entry(path.into()).or_default();
+        match what {
+            What::Created(node) | What::Written(node) => {
+                let count = <[u8; 4]>::try_from(data.unwrap_or_default()).ok();
+                let count = count.map(u32::from_be_bytes);
+                number.version = count.map(|_| node.version);
+                let most = number.by_version.entry(node.version).or_default();
+                *most = count.unwrap_or_default().max(*most);
             }
-            What::Deleted(_) => None,
-            What::Children(_) => return,
-        };
-        match count {
-            Some(count) => self.permits.insert(path.into(), count),
-            None => self.permits.remove(path),
-        };
+            What::Deleted(_) => number.version = None,
+            What::Children(_) => {}
+        }
     }
 
     fn created(&mut self, path: &str) {
@@ -169,10 +188,10 @@ impl Crowds {
         if is(Recipe::SemaphoreMutex) {
             Some(1)
         } else if is(Recipe::CountedSemaphore) {
-            Some(self.permits.get(COUNT).copied().unwrap_or(PERMITS))
+            Some(self.numbers.get(COUNT).and_then(Number::most).unwrap_or(PERMITS))
         } else if let Some(semaphore) = leases.strip_prefix(SOLO) {
             let semaphore = semaphore.strip_suffix(LEASES)?;
-            self.permits.get(&*format!("{SOLO}{semaphore}{SOLO_COUNT}")).copied()
+            self.numbers.get(&*format!("{SOLO}{semaphore}{SOLO_COUNT}"))?.most()
         } else {
             Some(PERMITS)
         }
@@ -283,10 +302,14 @@ impl Checker {
         let begun = self.now - waited + patience;
         let is_gone = |change: &Change| matches!(change.what, What::Deleted(_));
         let is_set = !self.history.last_of(&path).is_some_and(|last| is_gone(&last));
-        // A wait that has begun ends even if the barrier has been set again.
+        // A wait that has begun ends even if the barrier has been set again. In trouble it may begin later than was tried.
+        let is_well = self.now - waited >= self.options.well_from();
         let removed = self.history.changes_after(&path, Zxid(0)).iter().filter(|it| is_gone(it));
         let mut removed = removed.map(|change| self.crowds.when(change.zxid));
-        let since = if is_set { removed.find(|at| *at > begun) } else { removed.next_back() };
+        let since = match is_set {
+            true => removed.find(|at| is_well && *at > begun),
+            false => removed.next_back(),
+        };
         let is_late = |since: u64| waited > patience && self.now > since + patience;
         if let Some(since) = since.filter(|since| is_late(*since) && !self.is_doubtful(session)) {
             let text = format!("c{client} waits at {path}, which has been removed at {since}");

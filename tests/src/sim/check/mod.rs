@@ -10,7 +10,7 @@
 //! | `leases` | S4, L4, E1: leases as the wire proves them |
 //! | `minority` | S4: leases of those whom a minority serves |
 //! | `passing` | L3: cohorts that keep a lock to themselves |
-//! | `crowd` | S3, B1, B2: how many hold permits, and meet at barriers |
+//! | `crowd` | S3, B1, B2, L2, S9: how many hold permits, and meet at barriers; who deletes whose nodes |
 //! | `wire` | S7, S8, S9 as far as frames show them |
 //! | `writes` | S5, S9: what became of writes, and what reads have shown |
 //! | `habits` | L1, S7, L3, L4: how sessions behave on connections |

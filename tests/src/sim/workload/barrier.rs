@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use zk_locks::{AcquireError, Barrier, DoubleBarrier};
 
-use super::{Over, Worker, take::name};
+use super::{Over, Worker, take::name, unless_ended};
 use crate::sim::{
     check::Entrant,
     pass,
@@ -16,7 +16,10 @@ pub(super) async fn barrier(worker: &mut Worker, site: Site) -> Result<(), Over>
     let outcome = match worker.rng.below(6) {
         0 => barrier.set().await.map(|_| worker.ctx.count("barriers set")),
         1 | 2 => barrier.remove().await,
-        _ => wait(worker, site, &barrier).await,
+        _ => {
+            let waited = wait(worker, site, &barrier).await;
+            return over(worker, site, in_time(waited));
+        }
     };
     over(worker, site, outcome)
 }
@@ -48,7 +51,7 @@ pub(super) async fn double_barrier(worker: &mut Worker, site: Site) -> Result<()
     let barrier = worker.described(DoubleBarrier::builder(&worker.client, &site.path()));
     let barrier = barrier.of(PARTICIPANTS);
     let outcome = meet(worker, site, &barrier).await;
-    over(worker, site, outcome)
+    over(worker, site, in_time(outcome))
 }
 
 async fn meet(
@@ -92,9 +95,18 @@ async fn meet(
     Ok(())
 }
 
+/// What was not waited for long enough is no failure.
+fn in_time(outcome: Result<(), AcquireError>) -> Result<(), AcquireError> {
+    match outcome {
+        Err(AcquireError::TimedOut) => Ok(()),
+        outcome => outcome,
+    }
+}
+
 fn over(worker: &Worker, site: Site, outcome: Result<(), AcquireError>) -> Result<(), Over> {
     if let Err(error) = &outcome {
         worker.ctx.count(name(error));
     }
-    worker.unless_ended(&site.path(), outcome).map(drop)
+    worker.judge(&site.path(), &outcome);
+    unless_ended(outcome).map(drop)
 }

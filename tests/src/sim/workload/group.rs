@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use zk_locks::{Follow, Group, GroupMember, ReadError};
 
-use super::{Over, Worker, description};
+use super::{Over, Worker, description, unless_ended};
 use crate::sim::recipe::Site;
 
 pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
@@ -14,7 +14,8 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
     let told = following.next().await.map_err(over)?;
     let data = description(worker).into_bytes();
     let joined = group.join(&data).await;
-    let Some(member) = worker.unless_ended(&site.path(), joined)? else { return Ok(()) };
+    worker.judge(&site.path(), &joined);
+    let Some(member) = unless_ended(joined)? else { return Ok(()) };
     worker.ctx.count("granted: memberships");
     let members = group.members().await.map_err(over)?;
     let own = zk_client::path::name(member.path());

@@ -226,18 +226,12 @@ impl Worker {
         self.cohorts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What came of asking for a recipe's, unless the session is over. Whatever else it fails for has to be so.
-    fn unless_ended<T>(
-        &self,
-        what: &str,
-        outcome: Result<T, AcquireError>,
-    ) -> Result<Option<T>, Over> {
-        let timed_out = matches!(outcome, Err(AcquireError::TimedOut));
-        if let Some(error) = outcome.as_ref().err().filter(|_| !timed_out) {
+    /// The reason of a failure must be true.
+    fn judge<T>(&self, what: &str, outcome: &Result<T, AcquireError>) {
+        if let Err(error) = outcome {
             let Self { ctx, client, drawn, .. } = self;
             ctx.check().failed(ctx.number, &client.session(), *drawn, what, error);
         }
-        unless_ended(outcome)
     }
 
     /// What it was shown cannot be.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use zk_locks::{AcquireError, CohortLock, Lock};
 
-use super::{Cut, FOR_EVER, Known, LOOK, Solo};
-use crate::sim::{pass, workload::Worker};
+use super::{Cut, FOR_EVER, Known, Solo};
+use crate::sim::pass;
 
 /// Tasks with one node, alone or beside a contender.
 pub(super) async fn play(solo: &mut Solo) -> Known<()> {
@@ -143,24 +143,23 @@ async fn in_time(solo: &mut Solo) -> Known<()> {
     let ticket = lock.enqueue().await;
     let mut ticket = solo.had("queueing at", ticket)?;
     let since = solo.worker.ctx.now();
+    let allowed = stay + 3 * section;
+    let solo = &*solo;
     let sections = async |cohort: &CohortLock| loop {
         let guard = match cohort.acquire().await {
             Ok(guard) => guard,
             Err(error) => return error,
         };
+        solo.worker.ctx.count("sections in the time of a cohort");
         pass(section).await;
         drop(guard);
     };
-    let allowed = stay + 3 * section;
-    let solo = &*solo;
     let late = async {
-        let Worker { ctx, .. } = &solo.worker;
-        while !ctx.check().is_overdue(ctx.number, since + allowed) {
-            pass(LOOK).await;
-        }
+        // By now both tasks wait for it.
+        drop(holder);
+        solo.until_overdue(since + allowed).await;
     };
     let (one, other) = (sections(&cohort), sections(&cohort));
-    drop(holder);
     let granted = tokio::select! {
         biased;
         granted = ticket.wait() => granted,
@@ -176,17 +175,20 @@ async fn in_time(solo: &mut Solo) -> Known<()> {
 async fn idle(solo: &mut Solo) -> Known<()> {
     let builder = CohortLock::builder(&solo.worker.client, &solo.path).linger(FOR_EVER);
     let cohort = solo.set_up(builder);
-    let holder = solo.free(&cohort).await?;
+    // What is tried does not stay.
+    let holder = cohort.acquire().await;
+    let holder = solo.had("taking", holder)?;
     let (path, token) = (holder.path().to_owned(), holder.token());
     let is_over = holder.cancellation_token();
     solo.released(holder.release().await)?;
     let is_told = is_over.is_cancelled() && !solo.tally.knows(&path, token);
     solo.expect("E1", is_told, format_args!("is done with {token}, and it is not released"))?;
     if solo.worker.rng.one_in(2) {
-        let next = solo.free(&cohort).await?;
-        let is_same = next.path() == path && next.token() > token;
+        let next = cohort.acquire().await;
+        let next = solo.had("taking", next)?;
         // It may have lost the node with its lease meanwhile.
-        let fits = is_same || next.token().get() > token.get();
+        let stays = solo.worker.ctx.check().is_there(&path);
+        let fits = next.token() > token && (!stays || next.path() == path);
         solo.expect("S1", fits, format_args!("got {} behind {token}", next.token()))?;
         solo.released(next.release().await)?;
     }

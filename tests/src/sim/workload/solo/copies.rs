@@ -19,7 +19,7 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     for _ in 0..solo.worker.rng.within(2, 6) {
         let (before, heard) = (followed.versions(), hear(solo, &followed));
         for _ in 0..solo.worker.rng.within(1, 4) {
-            // Which of the rest may be seen without a permission depends on the release.
+            // Caches without data ask for existence only, which some releases allow without a permission.
             if followed.reads_data() && solo.worker.rng.one_in(4) {
                 hide(solo).await?;
             }
@@ -36,6 +36,10 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
             followed.wrong(&solo.worker, "wakes nobody for a change");
             return Err(Cut::Failed);
         }
+    }
+    // What is hidden could not be listed.
+    for below in NODES.iter().filter(|_| followed.reads_data()) {
+        show(solo, &format!("{}{below}", solo.path)).await?;
     }
     drop(followed);
     let deleted: Result<usize, Error> = solo.worker.client.delete_recursive(&solo.path).await;
@@ -65,10 +69,7 @@ async fn change(solo: &mut Solo) -> Known<()> {
         0 | 1 => over(client.create(&path, &data).parents().await),
         2 | 3 => over(client.set(&path, &data).await),
         4 => over(client.delete_recursive(&path).await),
-        5 => {
-            let acl = AclList::from_iter([Acl::open_unsafe()]);
-            over(client.set_acl(&path, &acl).await)
-        }
+        5 => show(solo, &path).await,
         _ => replace(solo, &path).await,
     }
 }
@@ -82,13 +83,23 @@ fn unwatch(solo: &mut Solo) {
     solo.worker.ctx.count("watches of caches removed");
 }
 
-/// One of the nodes without children may not be read any more.
+/// All may read a node.
+async fn show(solo: &Solo, path: &str) -> Known<()> {
+    let acl = AclList::from_iter([Acl::open_unsafe()]);
+    over(solo.worker.client.set_acl(path, &acl).await)
+}
+
+/// One of the lower nodes may not be read any more, or goes when it may not.
 async fn hide(solo: &mut Solo) -> Known<()> {
     let path = format!("{}{}", solo.path, solo.worker.rng.pick(&NODES[3..]));
     let perms = Perms::WRITE | Perms::CREATE | Perms::DELETE | Perms::ADMIN;
     let acl = AclList::from_iter([Acl { perms, id: Id::anyone() }]);
     solo.worker.ctx.count("nodes hidden from caches");
-    over(solo.worker.client.set_acl(&path, &acl).await)
+    over(solo.worker.client.set_acl(&path, &acl).await)?;
+    match solo.worker.rng.one_in(3) {
+        true => over(solo.worker.client.delete(&path).await),
+        false => Ok(()),
+    }
 }
 
 /// A node goes and comes back in one transaction, and its children with it, or with others.

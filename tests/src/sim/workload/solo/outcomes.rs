@@ -111,19 +111,21 @@ impl Solo {
         }
     }
 
-    /// The same, of which its holder hears before long.
+    /// A node was deleted that its holder was said to have, and the holder hears of that before long.
     pub(super) async fn is_told_of_its_loss(&self, lost: impl Future<Output = Lost>) -> Known<()> {
-        let ctx = &self.worker.ctx;
-        let since = ctx.now();
-        let late = async {
-            while !ctx.check().is_overdue(ctx.number, since) {
-                pass(LOOK).await;
-            }
-        };
+        let since = self.worker.ctx.now();
         tokio::select! {
             biased;
             lost = lost => self.lost_its_node(lost),
-            () = late => self.wrong("S4", format_args!("is not told that its node was deleted")),
+            () = self.until_overdue(since) => self.wrong("S4", format_args!("is not told that its node was deleted")),
+        }
+    }
+
+    /// Waits until something that was due then has taken too long.
+    pub(super) async fn until_overdue(&self, since: u64) {
+        let ctx = &self.worker.ctx;
+        while !ctx.check().is_overdue(ctx.number, since) {
+            pass(LOOK).await;
         }
     }
 

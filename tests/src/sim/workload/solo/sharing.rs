@@ -161,7 +161,7 @@ async fn downgraded(
     solo.released(with.release().await)
 }
 
-/// Its node is deleted, of which it hears by its downgrade at the latest.
+/// Its node is deleted; the downgrade has to fail, and tell it so.
 async fn gone(solo: &Solo, writer: WriteGuard) -> Known<()> {
     solo.worker.client.delete(writer.path()).await.or(Err(Cut::Failed))?;
     let Err(refused) = writer.downgrade().await else {

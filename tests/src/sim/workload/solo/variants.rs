@@ -6,9 +6,6 @@ use zk_proto::path::{join, parent};
 use super::{Cut, Known, LOOK, Solo};
 use crate::sim::{pass, workload::Worker};
 
-/// How often a node is written at most while it is given back.
-const WRITES: usize = 8;
-
 /// The lock that is one node.
 pub(super) async fn simple(solo: &mut Solo) -> Known<()> {
     let [lock, other] = [0; 2].map(|_| {
@@ -31,13 +28,13 @@ pub(super) async fn simple(solo: &mut Solo) -> Known<()> {
     let next = solo.free(&other).await?;
     solo.expect("S1", next.token() > before, format_args!("the same token again"))?;
     let path = next.path().to_owned();
-    let released = tokio::join!(biased; next.release(), written(solo, &path));
+    let writes = solo.worker.rng.below(8);
+    let released = tokio::join!(biased; next.release(), written(solo, &path, writes));
     solo.released(released.0)
 }
 
-/// The node is written all the time while its name, which is no one's in particular, is given back.
-async fn written(solo: &Solo, path: &str) {
-    let writes = if solo.worker.ctx.now() % 2 == 0 { WRITES } else { 0 };
+/// Writes the node while it is given back. A simple lock deletes it by its version.
+async fn written(solo: &Solo, path: &str, writes: u64) {
     for _ in 0..writes {
         if solo.worker.client.set(path, b"written").await.is_err() {
             break;
