@@ -8,7 +8,7 @@ use std::{
 use tokio::time::interval;
 use zk_client::{
     AclList, Cache, CacheEvent, CacheState, CachedNode, Client, CreateMode, ErrorCode, OpCode,
-    Perms, ReadError, Rejection, SessionEnd, Zxid, digest_id,
+    Perms, ReadError, Rejection, SessionEnd, WatchKind, Zxid, digest_id,
 };
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
 use zk_tests::{
@@ -284,7 +284,7 @@ async fn slow_listener_resyncs_and_drop_unwatches(server: &Place) {
     assert!(cache.nodes().iter().all(|node| node.data.is_empty()));
     assert_eq!(cache.get("/c/0").unwrap().stat.data_length, 10);
     drop((cache, events));
-    let is_watched = || zk.check_watches("/c", zk_client::WatchKind::Any);
+    let is_watched = || zk.check_watches("/c", WatchKind::Any);
     if server.has(Feature::PersistentWatches) {
         while is_watched().await.unwrap() {}
     } else if server.has(Feature::WatchCheck) {
@@ -330,6 +330,24 @@ async fn unreadable_node_is_absent_and_reported(server: &Place) {
     }
     owner.create("/c/closed", b"open now").await.unwrap();
     converged(&cache, &zk, "/c", 9).await;
+}
+
+/// For all who listen, this cache among them, which watches anew.
+#[test_with(on_each_release)]
+async fn cache_watches_anew_when_its_watches_are_removed(server: &Place) {
+    let (zk, other) = (client(server).await, client(server).await);
+    other.create("/c/a", b"").parents().await.unwrap();
+    let cache = Cache::subtree(&zk, "/c").start().unwrap();
+    within(cache.ready()).await.unwrap();
+    let kinds = [WatchKind::Data, WatchKind::Children, WatchKind::Node, WatchKind::Recursive];
+    for (number, kind) in kinds.into_iter().enumerate() {
+        for path in ["/c", "/c/a"] {
+            zk.remove_watches(path, kind).unwrap();
+        }
+        other.create(&format!("/c/a/{number}"), b"").await.unwrap();
+        other.set("/c/a", b"written").await.unwrap();
+        converged(&cache, &other, "/c", 9).await;
+    }
 }
 
 /// Its data were read, but not who its children are.

@@ -8,7 +8,7 @@ use zk_locks::{
     AcquireError, Barrier, Client, DoubleBarrier, Layout, Participation, Rejection, SessionEnd,
 };
 use zk_proto::{ErrorCode, OpCode};
-use zk_testkit::proxy::Match;
+use zk_testkit::proxy::{Match, RuleHandle};
 use zk_tests::{busy::too_busy_for, test_with};
 
 use crate::locks::{
@@ -213,6 +213,33 @@ fn completing() -> Match {
         let names_ready = frame.payload().windows(6).any(|part| part == b"/ready");
         names_ready && !frame.is_request(OpCode::EXISTS)
     })
+}
+
+/// Both have seen each other, and both say so.
+#[test_with(on_each_release)]
+async fn two_may_complete_a_round_at_once(setup: Setup) {
+    let path = setup.existing("both").await;
+    let [one, other] = [setup.proxied().await, setup.proxied().await];
+    let listing = || Match::request(OpCode::GET_CHILDREN2).once();
+    let listings = [&one, &other].map(|(proxy, _)| proxy.on(listing()).hold());
+    let signs = [&one, &other].map(|(proxy, _)| proxy.on(completing().once()).hold());
+    let enter = |zk| {
+        let barrier = DoubleBarrier::new(zk, &path, 2);
+        async move { within(barrier.enter()).await.unwrap() }
+    };
+    let both_say_so = async {
+        joined(&setup.outsider, &path, 2).await;
+        for held in [listings, signs] {
+            for held in &held {
+                within(held.fired()).await;
+            }
+            held.iter().for_each(RuleHandle::release);
+        }
+    };
+    let (one, other, ()) = tokio::join!(enter(&one.1), enter(&other.1), both_say_so);
+    let (one, other) = tokio::join!(one.leave(), other.leave());
+    one.and(other).unwrap();
+    emptied(&setup.outsider, &path).await;
 }
 
 /// All have been seen together; until the sign is written, two of the three have left, and another one has come.

@@ -253,7 +253,9 @@ async fn lingering_lock_is_reused_until_wanted(setup: Setup) {
     for local in 1..4 {
         let again = within(lock.try_acquire()).await.unwrap().expect("it is at hand");
         assert_eq!((again.token().get(), again.token().local()), (token.get(), local));
+        let is_over = again.cancellation_token();
         within(again.release()).await.unwrap();
+        assert!(is_over.is_cancelled(), "it lingers, and no task holds it");
     }
     zk.sync("/").await.unwrap();
     let frames = proxy.frames_since(mark);

@@ -23,7 +23,7 @@ use zk_testkit::proxy::{Match, Proxy};
 use zk_tests::test_with;
 
 use crate::locks::support::{
-    Setup, closed, dropped_after, on_each_release, on_each_release_threaded, within,
+    Setup, Waiter, closed, dropped_after, on_each_release, on_each_release_threaded, within,
 };
 
 /// A read that fails is asked again, whatever made it fail.
@@ -68,6 +68,22 @@ async fn earlier_revocation_is_heard_despite_failed_reads(setup: Setup) {
     early.release();
     assert_eq!(within(guard.revoked()).await, Ok(()));
     assert_eq!((data.times_fired(), existence.times_fired()), (2, 1));
+}
+
+/// Its watch is the one that it had while it waited, and nothing waits for its event.
+#[test_with(on_each_release)]
+async fn first_look_shows_what_the_session_has_heard(setup: Setup) {
+    let path = setup.existing("first-look").await;
+    let holder = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
+    let mut waiter = Waiter::asleep(&setup, &path).await;
+    within(holder.release()).await.unwrap();
+    let guard = waiter.outcome().await.unwrap();
+    assert_eq!(guard.status(), Status::Held);
+    setup.outsider.delete(guard.path()).await.unwrap();
+    // What comes behind this was told behind the event.
+    waiter.zk.sync("/").await.unwrap();
+    waiter.zk.exists("/").await.unwrap();
+    assert_eq!(guard.status(), Status::Lost(Lost::NodeDeleted));
 }
 
 /// Neither its data nor its existence: the pauses grow.

@@ -115,6 +115,8 @@ async fn metrics_count_orphans_while_they_exist(setup: Setup) {
     let metrics = Arc::new(Metrics::default());
     let (proxy, zk) = setup.proxied().await;
     let lock = || Lock::builder(&zk, &path).observer(metrics.clone()).build();
+    // Those of two sessions in turn: each session counts once.
+    drop((lock(), Lock::builder(&setup.outsider, &path).observer(metrics.clone()).build()));
     let (held, waiting) = (within(lock().acquire()).await.unwrap(), lock().enqueue().await);
     assert_eq!(metrics.orphans(), 0);
     proxy.refuse_connections().await;

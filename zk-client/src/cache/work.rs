@@ -340,3 +340,20 @@ pub(super) fn still_following(error: ReadError) -> Result<ReadError, Stop> {
         None => Ok(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_changes_of_a_node_take_room_once() {
+        let mut meanwhile = Meanwhile::default();
+        let path: Arc<str> = "x".repeat(MEANWHILE_LEN_MAX / 2).into();
+        for _ in 0..3 {
+            meanwhile.note(path.clone());
+            assert!(meanwhile.has_room());
+        }
+        meanwhile.note(format!("{path}/below").into());
+        assert!(!meanwhile.has_room());
+    }
+}
