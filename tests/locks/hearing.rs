@@ -95,14 +95,9 @@ async fn holder_asks_ever_more_rarely_for_what_it_cannot_read(setup: Setup) {
     let reads = |op| proxy.on(Match::reply(op)).rewrite(|reply| reply.truncate(20));
     let [data, existence] = [OpCode::GET_DATA, OpCode::EXISTS].map(reads);
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-    let tries = async {
-        while existence.times_fired() < 4 {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
     tokio::select! {
         lost = guard.lost() => panic!("{lost}"),
-        () = within(tries) => {}
+        _ = within(existence.fired_times(4)) => {}
     }
     let frames = proxy.frames_since(mark);
     let asked: Vec<_> = frames.iter().filter(|it| it.is_request(OpCode::EXISTS)).collect();

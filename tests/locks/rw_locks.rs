@@ -246,6 +246,7 @@ async fn writer_without_node_cannot_downgrade(setup: &Setup, path: &str, layout:
     let error = within(writing.downgrade()).await.unwrap_err();
     assert_eq!(error.cause, AcquireError::NodeDeleted);
     assert_eq!(error.guard.status(), Status::Lost(Lost::NodeDeleted), "it has just been told");
+    assert_eq!(within(error.guard.lost()).await, Lost::NodeDeleted);
     joined(&setup.outsider, path, 1).await;
     within(writes.release()).await.unwrap();
 }

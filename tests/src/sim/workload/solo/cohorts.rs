@@ -19,6 +19,12 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     }
 }
 
+/// A lock of one that is not of the cohort.
+fn contender(solo: &mut Solo) -> Lock {
+    let builder = Lock::builder(&solo.worker.client, &solo.path);
+    solo.set_up(builder)
+}
+
 /// So many tasks have it one after the other, and then the contender beside them.
 async fn in_turn(solo: &mut Solo) -> Known<()> {
     let builder = CohortLock::builder(&solo.worker.client, &solo.path);
@@ -27,8 +33,7 @@ async fn in_turn(solo: &mut Solo) -> Known<()> {
     let builder = builder.max_sections(sections).max_stay(FOR_EVER);
     let builder = if lingers { builder.linger(Duration::from_millis(200)) } else { builder };
     let cohort = solo.set_up(builder);
-    let builder = Lock::builder(&solo.worker.client, &solo.path);
-    let lock = solo.set_up(builder);
+    let lock = contender(solo);
     let holder = solo.free(&cohort).await?;
     solo.taken(&cohort, &holder).await?;
     solo.taken(&lock, &holder).await?;
@@ -95,8 +100,7 @@ async fn lost_alone(solo: &mut Solo) -> Known<()> {
 async fn lost_beside(solo: &mut Solo) -> Known<()> {
     let builder = CohortLock::builder(&solo.worker.client, &solo.path);
     let cohort = solo.set_up(builder.max_sections(3));
-    let builder = Lock::builder(&solo.worker.client, &solo.path);
-    let lock = solo.set_up(builder);
+    let lock = contender(solo);
     let holder = solo.free(&cohort).await?;
     let waiting = cohort.acquire();
     tokio::pin!(waiting);
@@ -119,8 +123,7 @@ async fn lost_beside(solo: &mut Solo) -> Known<()> {
 async fn behind_another(solo: &mut Solo) -> Known<()> {
     let builder = CohortLock::builder(&solo.worker.client, &solo.path);
     let cohort = solo.set_up(builder);
-    let builder = Lock::builder(&solo.worker.client, &solo.path);
-    let lock = solo.set_up(builder);
+    let lock = contender(solo);
     let holder = solo.free(&lock).await?;
     for _ in 0..solo.worker.rng.within(1, 3) {
         solo.taken(&cohort, &holder).await?;
@@ -137,8 +140,7 @@ async fn in_time(solo: &mut Solo) -> Known<()> {
     let builder = CohortLock::builder(&solo.worker.client, &solo.path);
     let builder = builder.max_sections(u32::MAX).max_stay(Duration::from_millis(stay));
     let cohort = solo.set_up(builder);
-    let builder = Lock::builder(&solo.worker.client, &solo.path);
-    let lock = solo.set_up(builder);
+    let lock = contender(solo);
     let holder = solo.free(&cohort).await?;
     let ticket = lock.enqueue().await;
     let mut ticket = solo.had("queueing at", ticket)?;

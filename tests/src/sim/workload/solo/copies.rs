@@ -37,9 +37,11 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
             return Err(Cut::Failed);
         }
     }
-    // What is hidden could not be listed.
-    for below in NODES.iter().filter(|_| followed.reads_data()) {
-        show(solo, &format!("{}{below}", solo.path)).await?;
+    if followed.reads_data() {
+        // What is hidden could not be listed.
+        for below in NODES {
+            show(solo, &format!("{}{below}", solo.path)).await?;
+        }
     }
     drop(followed);
     let deleted: Result<usize, Error> = solo.worker.client.delete_recursive(&solo.path).await;

@@ -117,7 +117,9 @@ impl Solo {
         tokio::select! {
             biased;
             lost = lost => self.lost_its_node(lost),
-            () = self.until_overdue(since) => self.wrong("S4", format_args!("is not told that its node was deleted")),
+            () = self.until_overdue(since) => {
+                self.wrong("S4", format_args!("is not told that its node was deleted"))
+            }
         }
     }
 

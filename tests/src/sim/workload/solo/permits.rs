@@ -9,15 +9,15 @@ use zk_proto::path::join;
 use super::{BY_HAND, Cut, Known, Solo};
 use crate::sim::{check::Claim, pass, workload::Worker};
 
+/// How often a task takes permits while their number changes.
+const TAKES: u64 = 6;
+
 pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     match solo.worker.rng.one_in(3) {
         true => resized(solo).await,
         false => counted(solo).await,
     }
 }
-
-/// How often somebody takes permits while their number changes.
-const TAKES: u64 = 6;
 
 /// There are more and fewer all the time, or there is no number for a moment, while tasks take some.
 async fn resized(solo: &mut Solo) -> Known<()> {

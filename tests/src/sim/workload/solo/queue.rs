@@ -324,15 +324,15 @@ async fn taken_away(solo: &Solo, lock: &Lock, holder: Guard) -> Known<()> {
 async fn swept(solo: &Solo, holder: Guard, mut next: Ticket) -> Known<()> {
     let deleted: Result<usize, Error> = solo.worker.client.delete_recursive(&solo.path).await;
     deleted.or(Err(Cut::Failed))?;
-    let mut lost = vec![holder.lost().await];
-    match next.wait().await {
-        Err(AcquireError::NodeDeleted) => {}
+    let first = solo.is_told_of_its_loss(holder.lost()).await;
+    let second = match next.wait().await {
+        Err(AcquireError::NodeDeleted) => Ok(()),
         // It may have been there for longer than the one before it.
-        Ok(guard) => lost.push(guard.lost().await),
+        Ok(guard) => solo.is_told_of_its_loss(guard.lost()).await,
         Err(AcquireError::Rejected(told)) => {
             return solo.wrong("E1", format_args!("is told {told}, and its node was deleted"));
         }
         Err(error) => return solo.had("waiting for", Err(error)),
-    }
-    lost.into_iter().try_for_each(|lost| solo.lost_its_node(lost))
+    };
+    first.and(second)
 }
