@@ -1,6 +1,8 @@
 //! Parts of the product, each with the tests that are about it: what `cargo mutation --area` makes mutants of, and judges
 //! them by.
 
+use std::collections::BTreeSet;
+
 use crate::mutant::Judge;
 
 /// A part of the product.
@@ -14,7 +16,7 @@ pub(crate) struct Area {
 }
 
 /// All of them.
-pub(crate) const AREAS: [Area; 6] = [
+pub(crate) const AREAS: [Area; 7] = [
     Area {
         name: "codec",
         files: &[
@@ -81,6 +83,17 @@ pub(crate) const AREAS: [Area; 6] = [
             ("zk-tests", "all", "api::runtimes"),
         ],
     },
+    Area {
+        name: "libraries",
+        files: &["zk-proto/src/**/*.rs", "zk-client/src/**/*.rs", "zk-locks/src/**/*.rs"],
+        tests: &[
+            ("zk-proto", "lib", ""),
+            ("zk-client", "lib", ""),
+            ("zk-locks", "lib", ""),
+            ("zk-tests", "lib", "interleavings"),
+            ("zk-tests", "all", ""),
+        ],
+    },
 ];
 
 impl Area {
@@ -91,6 +104,11 @@ impl Area {
             .iter()
             .find(|area| area.name == name)
             .ok_or_else(|| format!("no area {name}: there are {}", names()))
+    }
+
+    /// The packages that its files belong to.
+    pub(crate) fn packages(&self) -> BTreeSet<&'static str> {
+        self.files.iter().filter_map(|file| file.split('/').next()).collect()
     }
 
     pub(crate) fn judges(&self) -> Vec<Judge> {

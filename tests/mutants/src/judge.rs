@@ -18,9 +18,12 @@ pub(crate) fn is_killed(verdict: &Value) -> bool {
     verdict["killed"] == true
 }
 
+/// How the product is called among mutants.
+const PRODUCT: &str = "product";
+
 /// How a mutant's name is written, and the product's.
 pub(crate) fn name(subject: Option<&Mutant>) -> &str {
-    subject.map_or("product", |mutant| &mutant.name)
+    subject.map_or(PRODUCT, |mutant| &mutant.name)
 }
 
 /// Has a mutant judged, or searches the product.
@@ -31,17 +34,13 @@ pub(crate) fn verdict(
 ) -> Result<Value, String> {
     match subject {
         Some(mutant) if mutant.judge != Judge::Simulator => test(built, mutant),
-        subject => search(args, built, subject),
+        subject => search(args, built, subject.map(|mutant| &*mutant.name)),
     }
 }
 
 /// Runs seeds of the simulator.
-pub(crate) fn search(
-    args: &Args,
-    built: &Built,
-    subject: Option<&Mutant>,
-) -> Result<Value, String> {
-    let mut command = built.command(&Judge::Simulator, subject.map(|mutant| &*mutant.name));
+pub(crate) fn search(args: &Args, built: &Built, subject: Option<&str>) -> Result<Value, String> {
+    let mut command = built.command(&Judge::Simulator, subject);
     command.args(["search", "--core-seconds", &args.core_seconds.to_string()]);
     command.args(["--minutes", &args.minutes.to_string(), "--seed", &args.seed.to_string()]);
     for class in &args.without {
@@ -65,7 +64,7 @@ pub(crate) fn search(
         None if subject.is_some() && output.status.code() != Some(2) => died(),
         None => return Err(format!("no verdict: {}", String::from_utf8_lossy(&output.stderr))),
     };
-    verdict["mutant"] = name(subject).into();
+    verdict["mutant"] = subject.unwrap_or(PRODUCT).into();
     Ok(verdict)
 }
 

@@ -85,6 +85,10 @@ struct Args {
     /// listed as equivalent.
     #[arg(long, value_name = "AREA", value_parser = Area::named, conflicts_with_all = ["names", "without", "table", "json"])]
     area: Option<&'static Area>,
+    /// Has the simulator judge the area in place of its tests, each change for `--core-seconds`, and tells how often it
+    /// called what it did not notice. Exits with 1 only if the product does not pass.
+    #[arg(long, requires = "area")]
+    simulator: bool,
     /// Makes a patch of what differs in the product from the last commit.
     #[arg(long, value_name = "NAME")]
     add: Option<String>,
@@ -106,7 +110,7 @@ fn execute(args: &Args) -> Result<ExitCode, String> {
         return add::add(root, name).map(|()| ExitCode::SUCCESS);
     }
     if let Some(area) = args.area {
-        return survey::survey(root, area, args.some, args.seed);
+        return survey::survey(args, root, area);
     }
     let mutants = mutant::all(root)?;
     let subjects = chosen(args, &mutants)?;
@@ -232,6 +236,7 @@ mod tests {
             "--some 10 --core-seconds 60",
             "--add Name",
             "--area codec --some 30 --seed 7",
+            "--area libraries --simulator --some 90 --seed 7 --core-seconds 20",
         ] {
             Args::try_parse_from([""].into_iter().chain(line.split(' '))).unwrap();
         }

@@ -1,4 +1,4 @@
-//! A sample of what cargo-mutants would change in an area, and which of it the area's tests notice.
+//! A sample of what cargo-mutants would change in an area, and which of it the area's tests notice, or the simulator.
 
 use std::{
     collections::{BTreeMap, BTreeSet, hash_map::DefaultHasher},
@@ -11,11 +11,12 @@ use std::{
 use serde_json::Value;
 
 use crate::{
+    Args,
     area::Area,
     build::{self, Built, Profile},
     copy, equivalent,
     generated::{self, Change, Merged},
-    judge::run,
+    judge::{self, run},
     mutant::Judge,
 };
 
@@ -29,48 +30,99 @@ const SOUND_MAX: Duration = Duration::from_secs(3600);
 /// So many in a hundred have to be noticed.
 const NOTICED_MIN: usize = 90;
 
-/// Draws a sample, builds it, and runs the area's tests for each.
-pub(crate) fn survey(
-    root: &Path,
-    area: &Area,
-    some: Option<usize>,
-    seed: u64,
-) -> Result<ExitCode, String> {
+/// Draws a sample, builds it, and has it judged.
+pub(crate) fn survey(args: &Args, root: &Path, area: &Area) -> Result<ExitCode, String> {
     let reasons = equivalent::read(root)?;
-    let changes = sample(generated::list(root, area)?, some, seed);
+    let changes = sample(generated::list(root, area)?, args.some, args.seed);
     let (files, left_out) = viable(root, area, &changes)?;
-    let judges = area.judges();
-    let built = Built::new(root, &files, &judges.iter().cloned().collect(), Profile::Dev)?;
-    let limits = sound(&built, &judges)?;
-    let (mut tried, mut noticed, mut equivalents) = (0, 0, 0);
-    for (number, change) in changes.iter().enumerate() {
-        if left_out.contains(&number) {
-            continue;
+    let viable = changes.iter().enumerate().filter(|(number, _)| !left_out.contains(number));
+    let viable: Vec<&Change> = viable.map(|(_, change)| change).collect();
+    let tell = |change: &Change, verdict: Verdict| {
+        let verdict = match verdict {
+            Verdict::Survives(_) if reasons.contains_key(&change.key()) => Verdict::Equivalent,
+            verdict => verdict,
+        };
+        match &verdict {
+            Verdict::Noticed(by) => println!("noticed     {}: {by}", change.name),
+            Verdict::Survives(how) => println!("survives    {}{how}", change.name),
+            Verdict::Equivalent => {
+                println!("equivalent  {}: {}", change.name, reasons[&change.key()]);
+            }
         }
-        tried += 1;
-        let by = judges
+        verdict
+    };
+    let verdicts = if args.simulator {
+        let judge = simulator(args, root, &files)?;
+        crate::for_each(args, &viable, |change| Ok(tell(change, judge(change)?)))?
+    } else {
+        let judge = tests(root, area, &files)?;
+        viable
             .iter()
-            .zip(&limits)
-            .find_map(|(judge, limit)| notices(&built, judge, &change.name, *limit).transpose());
-        match (by.transpose()?, reasons.get(&change.key())) {
-            (Some(by), _) => {
-                noticed += 1;
-                println!("noticed     {}: {by}", change.name);
-            }
-            (None, Some(reason)) => {
-                equivalents += 1;
-                println!("equivalent  {}: {reason}", change.name);
-            }
-            (None, None) => println!("survives    {}", change.name),
-        }
-    }
-    let counted = tried - equivalents;
+            .map(|change| Ok(tell(change, judge(change)?)))
+            .collect::<Result<_, String>>()?
+    };
+    let count = |is: fn(&Verdict) -> bool| verdicts.iter().filter(|&verdict| is(verdict)).count();
+    let noticed = count(|verdict| matches!(verdict, Verdict::Noticed(_)));
+    let equivalents = count(|verdict| matches!(verdict, Verdict::Equivalent));
+    let counted = viable.len() - equivalents;
     println!(
         "{}: {noticed} of {counted} noticed, {equivalents} equivalent, {} without a verdict",
         area.name,
-        changes.len() - tried,
+        left_out.len(),
     );
-    Ok(ExitCode::from(u8::from(noticed * 100 < counted * NOTICED_MIN)))
+    let is_enough = args.simulator || noticed * 100 >= counted * NOTICED_MIN;
+    Ok(ExitCode::from(u8::from(!is_enough)))
+}
+
+/// What comes of a change.
+enum Verdict {
+    /// By what.
+    Noticed(String),
+    /// What there is to be said of that, if anything.
+    Survives(String),
+    /// It is listed, with the reason.
+    Equivalent,
+}
+
+/// Has seeds of the simulator run with a change.
+fn simulator<'a>(
+    args: &'a Args,
+    root: &Path,
+    files: &BTreeMap<String, String>,
+) -> Result<impl Fn(&Change) -> Result<Verdict, String> + Sync + use<'a>, String> {
+    let judges = BTreeSet::from([Judge::Simulator]);
+    let built = Built::new(root, files, &judges, Profile::Release)?;
+    let product = judge::search(args, &built, None)?;
+    if judge::is_killed(&product) {
+        return Err(format!("the product does not pass: {product}"));
+    }
+    Ok(move |change: &Change| {
+        let verdict = judge::search(args, &built, Some(&change.name))?;
+        Ok(if judge::is_killed(&verdict) {
+            Verdict::Noticed(verdict["first"].as_str().unwrap_or_default().to_owned())
+        } else {
+            Verdict::Survives(format!(", called {} times", verdict["calls"]))
+        })
+    })
+}
+
+/// Runs the area's tests with a change.
+fn tests(
+    root: &Path,
+    area: &Area,
+    files: &BTreeMap<String, String>,
+) -> Result<impl Fn(&Change) -> Result<Verdict, String> + use<>, String> {
+    let judges = area.judges();
+    let built = Built::new(root, files, &judges.iter().cloned().collect(), Profile::Dev)?;
+    let limits = sound(&built, &judges)?;
+    Ok(move |change: &Change| {
+        let mut by = judges
+            .iter()
+            .zip(&limits)
+            .filter_map(|(judge, limit)| notices(&built, judge, &change.name, *limit).transpose());
+        let by = by.next().transpose()?;
+        Ok(by.map_or_else(|| Verdict::Survives(String::new()), Verdict::Noticed))
+    })
 }
 
 fn sample(mut changes: Vec<Change>, some: Option<usize>, seed: u64) -> Vec<Change> {
@@ -112,10 +164,19 @@ fn viable(
 
 /// Where the compiler objects to the copy.
 fn objections(root: &Path, area: &Area) -> Result<Vec<(String, usize)>, String> {
-    let package = area.files.first().and_then(|file| file.split('/').next()).unwrap_or_default();
+    let mut own = vec!["--tests"];
+    own.extend(area.packages().into_iter().flat_map(|package| ["--package", package]));
+    let found = objections_to(root, &own)?;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    // Has more of their features than they have by themselves.
+    objections_to(root, &["--package", "zk-tests", "--lib"])
+}
+
+fn objections_to(root: &Path, what: &[&str]) -> Result<Vec<(String, usize)>, String> {
     let mut cargo = Command::new(env!("CARGO"));
-    // With its tests, which ask for more features than it has by itself.
-    cargo.args(["check", "--quiet", "--locked", "--tests", "--package", package]);
+    cargo.args(["check", "--quiet", "--locked"]).args(what);
     cargo.args(["--message-format", "json"]);
     cargo.arg("--target-dir").arg(root.join("target/mutation/build"));
     cargo.current_dir(build::source(root));

@@ -86,7 +86,8 @@ fn list(names: &[&str]) -> String {
 /// A run that has killed the mutant is the same without a class of faults that is not in it. So a search
 /// without a class is only made if that class is in all runs that have killed the mutant so far.
 fn needs(args: &Args, built: &Built, mutant: &Mutant) -> Result<Needs, String> {
-    let first = search(args, built, Some(mutant))?;
+    let name = Some(&*mutant.name);
+    let first = search(args, built, name)?;
     let mut needs = Needs {
         is_killed: is_killed(&first),
         classes: BTreeSet::new(),
@@ -101,8 +102,7 @@ fn needs(args: &Args, built: &Built, mutant: &Mutant) -> Result<Needs, String> {
     let seed = args.seed + first["seeds"].as_u64().unwrap_or(1).max(1) - 1;
     let mut search_without = |classes: &BTreeSet<String>| {
         let without = args.without.iter().chain(classes).cloned().collect();
-        let again =
-            search(&Args { core_seconds, seed, without, ..args.clone() }, built, Some(mutant))?;
+        let again = search(&Args { core_seconds, seed, without, ..args.clone() }, built, name)?;
         needs.core_seconds += spent(&again);
         needs.searches += 1;
         Ok::<Value, String>(again)

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use bytes::{Buf, BufMut};
 use zk_proto::{EventType, SessionId, Time, Zxid};
-use zk_testkit::server::{Committed, Txn};
+use zk_testkit::{
+    real::Release,
+    server::{Committed, Txn},
+};
 
 use crate::history::{History, What};
 
@@ -26,6 +29,8 @@ pub(crate) struct End {
 #[derive(Debug, Default)]
 pub(crate) struct ChangeLog {
     pub(crate) history: History,
+    /// Whether events do not name their transactions, as up to 3.8.
+    pub(crate) is_without_zxids: bool,
     /// All changes in order.
     pub(crate) changes: Vec<Change>,
     /// Which transaction carried out the write with this mark.
@@ -36,9 +41,14 @@ pub(crate) struct ChangeLog {
 }
 
 impl ChangeLog {
+    /// Of servers of a release, before anything has happened.
+    pub(crate) fn of(release: Release) -> Self {
+        Self { is_without_zxids: release < Release::V3_9, ..Self::default() }
+    }
+
     /// Reads what is new in the history.
     pub(crate) fn learn(&mut self, history: &[Committed]) {
-        let Self { history: known, changes, written, ends, violations } = self;
+        let Self { history: known, changes, written, ends, violations, .. } = self;
         let mut see = |zxid: Zxid, path: &str, what, data: Option<&[u8]>| {
             let kind = match what {
                 What::Created(_) => EventType::NODE_CREATED,

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use zk_proto::{
-    ErrorCode, SessionId, Zxid,
+    AddWatchMode, ErrorCode, SessionId, Zxid,
     jute::decode_prefix,
     request::{GetChildrenResponse, GetDataResponse, MultiResponse, MultiResult},
-    session::{Answer, CloseReason, Outcome, State, WatchNotice},
+    session::{Answer, CloseReason, Outcome, State, WatchBy, WatchNotice},
 };
 
 use super::{
@@ -69,6 +69,19 @@ impl Checker {
     pub(crate) fn watches(&self) -> (usize, usize) {
         let persistent = self.watches.values().filter(|watch| watch.is_persistent()).count();
         (self.watches.len(), persistent)
+    }
+
+    /// Whether it has a watch on a path.
+    pub(crate) fn has_watch_on(&self, path: &str) -> bool {
+        self.watches.values().any(|watch| watch.path == path)
+    }
+
+    /// The user gives one of the watches up, if there are any.
+    pub(crate) fn forget(&mut self, choice: u64) -> Option<(u64, WatchBy, &'static str)> {
+        let place = choice as usize % self.watches.len().max(1);
+        let token = *self.watches.keys().nth(place)?;
+        self.met("given up");
+        self.watches.remove(&token).map(|watch| (token, watch.by, watch.path))
     }
 
     /// The first byte of a write was given to a connection.
@@ -143,6 +156,9 @@ impl Checker {
             self.wrong(format!("S5: {difference} at {}", answer.zxid));
         }
         self.met("reads checked");
+        if let (true, Wish::Follow(path, AddWatchMode::PERSISTENT)) = (is_ok, request.asked) {
+            self.replaced(path, log);
+        }
         let exists = answer.code != ErrorCode::NO_NODE;
         match self.watches.get_mut(&token) {
             Some(watch) if is_ok || (!exists && matches!(request.asked, Wish::Exists(..))) => {
@@ -150,6 +166,12 @@ impl Checker {
             }
             _ => drop(self.watches.remove(&token)),
         }
+    }
+
+    /// Up to 3.8 a persistent watch takes the place of a recursive one, until that is armed again.
+    fn replaced(&mut self, path: &str, log: &ChangeLog) {
+        let on_it = self.watches.values_mut().filter(|watch| watch.path == path);
+        on_it.filter(|_| log.is_without_zxids).for_each(Watching::replaced);
     }
 
     /// A state was shown: no older one than before, and its events were delivered before.
@@ -174,7 +196,10 @@ impl Checker {
     }
 
     pub(crate) fn noticed(&mut self, watcher: u64, notice: &WatchNotice, log: &ChangeLog) {
-        let is_live = matches!(notice, WatchNotice::Event(event) if event.zxid.is_some());
+        let is_live = matches!(
+            notice,
+            WatchNotice::Event(event) if event.zxid.is_some() || log.is_without_zxids
+        );
         if is_live || matches!(notice, WatchNotice::Gap) {
             self.look_at_restored(log);
         }
@@ -193,7 +218,7 @@ impl Checker {
                 }
             }
             WatchNotice::Gap if is_persistent => {
-                watch.tell_gap();
+                watch.tell_gap(log);
                 self.met("gaps");
             }
             WatchNotice::Over(_) => {
@@ -214,7 +239,7 @@ impl Checker {
                     self.wrong(format!("S7: {negotiated:?} is another session"));
                 }
                 self.id = Some(negotiated.id);
-                self.watches.values_mut().for_each(|watch| watch.is_lapsed = true);
+                self.watches.values_mut().for_each(Watching::lapse);
                 self.connected = true;
             }
             State::Disconnected(_) => self.connected = false,

@@ -6,7 +6,7 @@ use zk_proto::{
     Time,
     session::{Config, Session},
 };
-use zk_testkit::sim::LinkId;
+use zk_testkit::{real::Release, sim::LinkId};
 
 use super::{checker::Checker, tap::Tap, workload::Wish};
 
@@ -81,11 +81,18 @@ impl Client {
         (u64::from(self.number) + 1) << 40 | self.tokens
     }
 
-    pub(crate) fn ask(&mut self, now: Time, wish: Wish) {
+    pub(crate) fn ask(&mut self, now: Time, wish: Wish, release: Release) {
         let token = self.token();
-        let (request, watching) = wish.request(token);
+        let (request, watching) = wish.request(token, release);
         self.checker.asked(token, wish, watching);
         self.session.submit(now, request);
+    }
+
+    /// The user wants to hear no more of one of its watches.
+    pub(crate) fn unwatch(&mut self, now: Time, choice: u64) {
+        if let Some((watcher, by, path)) = self.checker.forget(choice) {
+            self.session.unwatch(now, by, path, |it| *it == watcher);
+        }
     }
 
     pub(crate) fn close(&mut self, now: Time) {

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use zk_testkit::sim::{Incident, Rng, Schedule, Stage};
+use zk_testkit::{
+    real::Release,
+    sim::{Incident, Rng, Schedule, Stage},
+};
 
 use super::{fault, workload::Wish};
 
@@ -16,6 +19,8 @@ pub struct Plan {
     pub clients: u32,
     /// How many members the ensemble has.
     pub members: usize,
+    /// Of which release they are.
+    pub release: Release,
     /// The session timeout that clients wish for.
     pub timeout: Duration,
     /// What goes wrong, and when.
@@ -50,6 +55,9 @@ impl Plan {
         let session_timeout = *rng.pick(&[1_000, 2_500, 4_000, 10_000]);
         let timeout = Duration::from_millis(session_timeout);
         let until = session_timeout * 12;
+        // Half of them the newest.
+        let is_newest = rng.per_mille(500);
+        let release = if is_newest { Release::NEWEST } else { *rng.pick(&Release::ALL) };
         let pause = until / rng.within(4, 31);
         let stage =
             Stage { from: session_timeout / 2, until, clients, members, session_timeout, pause };
@@ -57,6 +65,7 @@ impl Plan {
             seed,
             clients,
             members,
+            release,
             timeout,
             schedule: fault::schedule(&mut rng, &stage, timeout),
             by_delivery: fault::breaks(&mut rng, &stage),
@@ -74,6 +83,7 @@ impl Plan {
             seed: 1,
             clients: 2,
             members: 2,
+            release: Release::NEWEST,
             timeout: Duration::from_millis(1_500),
             schedule: Schedule::default(),
             by_delivery,

@@ -9,13 +9,14 @@ use super::fault::is_borne;
 use crate::sim::Counts;
 
 /// What has to be met, besides faults.
-const COUNTED: [&str; 10] = [
+const COUNTED: [&str; 11] = [
     "answered",
     "connected",
     "disconnected",
     "expired",
     "expired by servers",
     "gaps",
+    "given up",
     "not sent",
     "reads checked",
     "unknown",

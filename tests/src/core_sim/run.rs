@@ -1,8 +1,9 @@
 //! The shape of a run: trouble, healing, coming together again, the end.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use zk_proto::Time;
+use zk_testkit::{real::Release, server::Member};
 
 use super::{
     plan::{Plan, script},
@@ -13,6 +14,9 @@ use super::{
 
 /// How often the end looks whether it has come, in microseconds.
 const LOOK: u64 = 50_000;
+
+/// How often a user gives a watch up when it asks for something.
+const UNWATCHED_PER_MILLE: u64 = 60;
 
 /// Events of one run above which it is taken to run in circles.
 const EVENTS_MAX: u64 = 5_000_000;
@@ -141,14 +145,19 @@ impl World<'_> {
         let is_over = client.checker.over.is_some();
         if is_over || self.ending != Ending::Trouble {
         } else if !self.plan.is_scripted {
+            if self.rng.per_mille(UNWATCHED_PER_MILLE) {
+                let choice = self.rng.next();
+                client.unwatch(now, choice);
+            }
             for _ in 0..=self.rng.below(3) {
-                let wish = Wish::any(&mut self.rng, client.checker.watches());
-                client.ask(now, wish);
+                let wish = Wish::any(&mut self.rng, client.checker.watches(), self.plan.release);
+                client.ask(now, wish, self.plan.release);
             }
         } else if let Some(batch) = script(number).get(client.batches) {
             if client.checker.is_idle() {
                 client.batches += 1;
-                batch.iter().for_each(|wish| client.ask(now, *wish));
+                let release = self.plan.release;
+                batch.iter().for_each(|wish| client.ask(now, *wish, release));
             }
         }
         self.settle(number);
@@ -162,10 +171,31 @@ impl World<'_> {
         self.plan.timeout + Duration::from_secs(7)
     }
 
+    /// Whether a server has watches for a session on a path where that has none. Before 3.5 it cannot be told to remove
+    /// them.
+    fn is_watched_for_nobody(&self) -> bool {
+        let ensemble = &self.state.ensemble;
+        let members = (0..self.plan.members).map(Member);
+        let mut latest = BTreeMap::new();
+        // Of a connection that was lost, its server may not know that yet.
+        for (conn, session) in members.flat_map(|member| ensemble.connections(member)) {
+            let last = latest.entry(session).or_insert(conn);
+            *last = conn.max(*last);
+        }
+        let mut watches = self.clients.iter().flat_map(|client| {
+            let conn = latest.get(&client.checker.id).filter(|_| client.checker.id.is_some());
+            let (nodes, children) = conn.map(|conn| ensemble.watches(*conn)).unwrap_or_default();
+            nodes.into_iter().chain(children).map(|path| (&client.checker, path))
+        });
+        self.plan.release > Release::V3_4
+            && watches.any(|(checker, path)| !checker.has_watch_on(path))
+    }
+
     /// Looks whether the run is where it should be, and goes on.
     fn phase(&mut self) {
         let now = self.now();
         let bound = now.after(self.bound());
+        let is_watched_for_nobody = self.is_watched_for_nobody();
         let clients = &mut self.clients;
         let (is_there, by, late) = match self.ending {
             Ending::Trouble => {
@@ -178,19 +208,21 @@ impl World<'_> {
                 let is_there = clients.iter().all(|client| client.checker.connected);
                 if is_there {
                     for wish in Wish::last() {
-                        clients.iter_mut().for_each(|client| client.ask(now, wish));
+                        let release = self.plan.release;
+                        clients.iter_mut().for_each(|client| client.ask(now, wish, release));
                     }
                     self.ending = Ending::Reading(bound);
                 }
                 (is_there, by, "L1: somebody is not connected")
             }
             Ending::Reading(by) => {
-                let is_there = clients.iter().all(|client| client.checker.is_idle());
+                let is_there =
+                    clients.iter().all(|client| client.checker.is_idle()) && !is_watched_for_nobody;
                 if is_there {
                     clients.iter_mut().for_each(|client| client.close(now));
                     self.ending = Ending::Closing(now.after(self.config(0).close_timeout));
                 }
-                (is_there, by, "L1: somebody has no answers")
+                (is_there, by, "L1: somebody has no answers, or watches that it has given up")
             }
             Ending::Closing(by) => {
                 let is_there = clients.iter().all(|client| client.checker.over.is_some());

@@ -126,6 +126,7 @@ fn rearmed_by(request: &SentRequest) -> Option<Vec<Rearmed>> {
 fn mark_in(request: &SentRequest) -> Option<u64> {
     match request.decode().ok()? {
         AnyRequest::Create2(create) => mark_of(create.0.data?),
+        AnyRequest::Create(create) => mark_of(create.data?),
         AnyRequest::SetData(set) => mark_of(set.data?),
         AnyRequest::Multi(multi) => multi.iter().find_map(|(_, op)| match op {
             MultiOp::SetData(set) => mark_of(set.data?),

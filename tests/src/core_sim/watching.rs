@@ -19,6 +19,10 @@ pub(crate) struct Watching {
     pub(crate) is_lapsed: bool,
     /// Whether it has missed changes between two connections, and is yet to be told of a gap.
     owes_gap: bool,
+    /// Whether another kind has taken its place at the server.
+    is_replaced: bool,
+    /// Changes before this place may have been missed while it was replaced.
+    forgiven: usize,
 }
 
 #[derive(Debug)]
@@ -49,7 +53,15 @@ pub(crate) type Rearmed = (Armed, Box<str>);
 
 impl Watching {
     pub(crate) fn new(by: WatchBy, path: &'static str) -> Self {
-        Self { by, path, state: State::Asked, is_lapsed: false, owes_gap: false }
+        Self {
+            by,
+            path,
+            state: State::Asked,
+            is_lapsed: false,
+            owes_gap: false,
+            is_replaced: false,
+            forgiven: 0,
+        }
     }
 
     pub(crate) fn is_persistent(&self) -> bool {
@@ -114,6 +126,21 @@ impl Watching {
                 let any = log.changes[*next..].iter().any(|change| self.concerns(change));
                 any.then_some(()).ok_or_else(|| format!("W3: {event:?}, but nothing has changed"))
             }
+            (State::Always { next, delivered }, None) if log.is_without_zxids => {
+                let is_due = |place: &usize| {
+                    let change = &log.changes[*place];
+                    !delivered.contains(place) && is_it(change) && self.concerns(change)
+                };
+                // What is forgiven may have been delivered, and need not.
+                let owed = (*next).max(self.forgiven)..log.changes.len();
+                let place = owed.clone().find(is_due).or_else(|| (*next..owed.start).find(is_due));
+                if let Some(place) = place {
+                    self.tick_off(place, log);
+                } else if !log.changes.iter().any(|change| is_it(change) && self.concerns(change)) {
+                    return Err(format!("W4: {event:?}, but nothing has ever changed like that"));
+                }
+                Ok(())
+            }
             // A one-shot watch on the same node has missed it; the gap is yet to be reported.
             (State::Always { next, .. }, None) => {
                 let missed = |change: &Change| *change.path == *event.path && self.concerns(change);
@@ -143,7 +170,8 @@ impl Watching {
 
     /// The first change that a persistent watch has not received.
     fn due(&self, next: usize, end: usize, delivered: &[usize], log: &ChangeLog) -> Option<usize> {
-        (next..end).find(|place| self.concerns(&log.changes[*place]) && !delivered.contains(place))
+        let mut places = next.max(self.forgiven)..end;
+        places.find(|place| self.concerns(&log.changes[*place]) && !delivered.contains(place))
     }
 
     fn tick_off(&mut self, place: usize, log: &ChangeLog) {
@@ -159,14 +187,30 @@ impl Watching {
     }
 
     /// It is told that it may have missed something.
-    pub(crate) const fn tell_gap(&mut self) {
+    pub(crate) fn tell_gap(&mut self, log: &ChangeLog) {
         self.owes_gap = false;
+        if std::mem::take(&mut self.is_replaced) {
+            self.forgiven = log.changes.len();
+        }
+    }
+
+    /// A persistent watch takes its place, until it is armed again and told of a gap.
+    pub(crate) fn replaced(&mut self) {
+        self.is_replaced |= self.by == WatchBy::Recursive;
+    }
+
+    /// There is another connection, which has not armed it yet.
+    pub(crate) const fn lapse(&mut self) {
+        (self.is_lapsed, self.is_replaced) = (true, false);
     }
 
     /// Everything up to the state of `zxid` must have been delivered by now.
     pub(crate) fn up_to(&mut self, zxid: Zxid, log: &ChangeLog) -> Result<(), String> {
         if self.owes_gap {
             return Err(format!("W4: {self:?} was not told of a gap before {zxid}"));
+        }
+        if self.is_replaced {
+            return Ok(());
         }
         let end = log.after(zxid);
         let (from, delivered): (usize, &[usize]) = match &self.state {

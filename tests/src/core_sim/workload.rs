@@ -11,7 +11,7 @@ use zk_proto::{
     },
     session::{OnLoss, Outgoing, Patience, WatchBy, WatchIntent},
 };
-use zk_testkit::sim::Rng;
+use zk_testkit::{real::Release, sim::Rng};
 
 use super::{change_log::mark, watching::Watching};
 
@@ -32,7 +32,7 @@ pub(crate) enum Wish {
     Get(&'static str, bool),
     Exists(&'static str, bool),
     Children(&'static str, bool),
-    /// Persistent watches: of one kind on some nodes, of the other on the others.
+    /// Persistent watches, also of both kinds on one node.
     Follow(&'static str, AddWatchMode),
     Sync,
     /// The end of the session.
@@ -40,11 +40,15 @@ pub(crate) enum Wish {
 }
 
 impl Wish {
-    /// For a client with so many watches, and so many persistent ones.
-    pub(crate) fn any(rng: &mut Rng, (watches, persistent): (usize, usize)) -> Self {
+    /// For a client with so many watches, and so many persistent ones, of servers of a release.
+    pub(crate) fn any(
+        rng: &mut Rng,
+        (watches, persistent): (usize, usize),
+        release: Release,
+    ) -> Self {
         let path = *rng.pick(&PATHS);
         let watch = watches < WATCHES_MAX.0 && rng.per_mille(400);
-        let follow = persistent < WATCHES_MAX.1;
+        let follow = persistent < WATCHES_MAX.1 && release >= Release::V3_6;
         match rng.below(100) {
             0..=14 => Self::Create(path, CreateFlags::PERSISTENT),
             15..=24 => Self::Create(path, CreateFlags::EPHEMERAL),
@@ -55,9 +59,10 @@ impl Wish {
             58..=69 => Self::Get(path, watch),
             70..=81 => Self::Exists(path, watch),
             82..=91 => Self::Children(rng.pick::<&str>(&["/", "/a", "/b"]), watch),
-            92..=93 if follow => Self::Follow("/a", AddWatchMode::PERSISTENT),
-            94..=95 if follow => Self::Follow("/b", AddWatchMode::PERSISTENT_RECURSIVE),
-            96 if follow => Self::Follow("/", AddWatchMode::PERSISTENT_RECURSIVE),
+            92..=96 if follow => {
+                let modes = [AddWatchMode::PERSISTENT, AddWatchMode::PERSISTENT_RECURSIVE];
+                Self::Follow(rng.pick::<&str>(&["/a", "/a", "/b", "/b", "/"]), *rng.pick(&modes))
+            }
             _ => Self::Sync,
         }
     }
@@ -75,15 +80,23 @@ impl Wish {
         matches!(self, Self::Create(..) | Self::Set(_) | Self::DeleteMarked(_))
     }
 
-    /// The request, and the watch that it may arm. The token is also the mark.
-    pub(crate) fn request(self, token: u64) -> (Outgoing<u64, u64>, Option<Watching>) {
+    /// The request to servers of a release, and the watch that it may arm. The token is also the mark.
+    pub(crate) fn request(
+        self,
+        token: u64,
+        release: Release,
+    ) -> (Outgoing<u64, u64>, Option<Watching>) {
         let mark = mark(token);
         let data = Some(&mark[..]);
         let (frame, by) = match self {
             Self::Create(path, flags) => {
                 let acl: AclList = [Acl::open_unsafe()].into_iter().collect();
                 let create = CreateRequest { path: path.into(), data, acl, flags };
-                (RequestFrame::of(&Create2Request(create)), None)
+                let frame = match release {
+                    Release::V3_4 => RequestFrame::of(&create),
+                    _ => RequestFrame::of(&Create2Request(create)),
+                };
+                (frame, None)
             }
             Self::Set(path) => {
                 let set = SetDataRequest { path: path.into(), data, version: -1 };

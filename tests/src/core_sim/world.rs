@@ -54,6 +54,7 @@ impl<'a> World<'a> {
         servers.election = ELECTION;
         servers.keep_history = true;
         servers.seed = plan.seed;
+        servers.release = plan.release;
         let Plan { seed, clients, latency, ref schedule, .. } = *plan;
         let state = State::without_runtime(Setup {
             seed,
@@ -68,7 +69,7 @@ impl<'a> World<'a> {
             state,
             rng: Rng::new(seed ^ 0x5EED),
             clients: Vec::new(),
-            log: ChangeLog::default(),
+            log: ChangeLog::of(plan.release),
             deliveries: 0,
             struck: 0,
             ending: super::run::Ending::default(),
