@@ -84,6 +84,8 @@ scripts! {
     slow_reply_keeps_the_link_while_pinged
     slow_request_keeps_the_link_while_sent
     recursive_watch_covers_the_other_kind
+    last_replacement_of_a_recursive_watch_counts
+    failed_read_leaves_no_watch_of_others
     a_watch_leans_on_one_that_stands
     a_watch_that_others_need_is_not_removed
     a_wrong_password_ends_like_an_expiry

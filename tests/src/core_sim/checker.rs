@@ -71,11 +71,6 @@ impl Checker {
         (self.watches.len(), persistent)
     }
 
-    /// Whether it has a watch on a path.
-    pub(crate) fn has_watch_on(&self, path: &str) -> bool {
-        self.watches.values().any(|watch| watch.path == path)
-    }
-
     /// The user gives one of the watches up, if there are any.
     pub(crate) fn forget(&mut self, choice: u64) -> Option<(u64, WatchBy, &'static str)> {
         let place = choice as usize % self.watches.len().max(1);
@@ -172,6 +167,13 @@ impl Checker {
     fn replaced(&mut self, path: &str, log: &ChangeLog) {
         let on_it = self.watches.values_mut().filter(|watch| watch.path == path);
         on_it.filter(|_| log.is_without_zxids).for_each(Watching::replaced);
+    }
+
+    /// A handshake says what the session has seen: servers that are behind must not serve it.
+    pub(crate) fn claims(&mut self, zxid: Zxid) {
+        if zxid < self.seen {
+            self.wrong(format!("S7: claims to have seen {zxid}, and was shown {}", self.seen));
+        }
     }
 
     /// A state was shown: no older one than before, and its events were delivered before.

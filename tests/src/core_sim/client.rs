@@ -32,6 +32,7 @@ pub(crate) struct Client {
     /// Until when its connections break after a few reads, and how many the present one has left.
     pub(crate) frail: (u64, u64),
     pub(crate) is_closing: bool,
+    pub(crate) is_relied_on: bool,
     /// Batches of the script that were asked for.
     pub(crate) batches: usize,
     tokens: u64,
@@ -52,9 +53,16 @@ impl Client {
             reborn_at: None,
             frail: (0, 0),
             is_closing: false,
+            is_relied_on: false,
             batches: 0,
             tokens: 0,
         }
+    }
+
+    /// Its user relies on the session, or does not.
+    pub(crate) fn rely(&mut self, relies: bool) {
+        self.is_relied_on = relies;
+        self.session.rely(relies);
     }
 
     /// Another session for the same user.

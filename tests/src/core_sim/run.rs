@@ -1,9 +1,8 @@
 //! The shape of a run: trouble, healing, coming together again, the end.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use zk_proto::Time;
-use zk_testkit::{real::Release, server::Member};
 
 use super::{
     plan::{Plan, script},
@@ -17,6 +16,9 @@ const LOOK: u64 = 50_000;
 
 /// How often a user gives a watch up when it asks for something.
 const UNWATCHED_PER_MILLE: u64 = 60;
+
+/// How often it begins to rely on the session then, or ceases to.
+const RELIES_OTHERWISE_PER_MILLE: u64 = 5;
 
 /// Events of one run above which it is taken to run in circles.
 const EVENTS_MAX: u64 = 5_000_000;
@@ -113,7 +115,7 @@ impl World<'_> {
         let (config, seed, now) = (self.config(client), self.rng.next(), self.now());
         self.clients[client].begin(config, seed, now);
         let relies = self.relies(client);
-        self.clients[client].session.rely(relies);
+        self.clients[client].rely(relies);
         self.settle(client);
     }
 
@@ -145,6 +147,9 @@ impl World<'_> {
         let is_over = client.checker.over.is_some();
         if is_over || self.ending != Ending::Trouble {
         } else if !self.plan.is_scripted {
+            if self.rng.per_mille(RELIES_OTHERWISE_PER_MILLE) {
+                client.rely(!client.is_relied_on);
+            }
             if self.rng.per_mille(UNWATCHED_PER_MILLE) {
                 let choice = self.rng.next();
                 client.unwatch(now, choice);
@@ -171,31 +176,10 @@ impl World<'_> {
         self.plan.timeout + Duration::from_secs(7)
     }
 
-    /// Whether a server has watches for a session on a path where that has none. Before 3.5 it cannot be told to remove
-    /// them.
-    fn is_watched_for_nobody(&self) -> bool {
-        let ensemble = &self.state.ensemble;
-        let members = (0..self.plan.members).map(Member);
-        let mut latest = BTreeMap::new();
-        // Of a connection that was lost, its server may not know that yet.
-        for (conn, session) in members.flat_map(|member| ensemble.connections(member)) {
-            let last = latest.entry(session).or_insert(conn);
-            *last = conn.max(*last);
-        }
-        let mut watches = self.clients.iter().flat_map(|client| {
-            let conn = latest.get(&client.checker.id).filter(|_| client.checker.id.is_some());
-            let (nodes, children) = conn.map(|conn| ensemble.watches(*conn)).unwrap_or_default();
-            nodes.into_iter().chain(children).map(|path| (&client.checker, path))
-        });
-        self.plan.release > Release::V3_4
-            && watches.any(|(checker, path)| !checker.has_watch_on(path))
-    }
-
     /// Looks whether the run is where it should be, and goes on.
     fn phase(&mut self) {
         let now = self.now();
         let bound = now.after(self.bound());
-        let is_watched_for_nobody = self.is_watched_for_nobody();
         let clients = &mut self.clients;
         let (is_there, by, late) = match self.ending {
             Ending::Trouble => {
@@ -216,13 +200,12 @@ impl World<'_> {
                 (is_there, by, "L1: somebody is not connected")
             }
             Ending::Reading(by) => {
-                let is_there =
-                    clients.iter().all(|client| client.checker.is_idle()) && !is_watched_for_nobody;
+                let is_there = clients.iter().all(|client| client.checker.is_idle());
                 if is_there {
                     clients.iter_mut().for_each(|client| client.close(now));
                     self.ending = Ending::Closing(now.after(self.config(0).close_timeout));
                 }
-                (is_there, by, "L1: somebody has no answers, or watches that it has given up")
+                (is_there, by, "L1: somebody has no answers")
             }
             Ending::Closing(by) => {
                 let is_there = clients.iter().all(|client| client.checker.over.is_some());

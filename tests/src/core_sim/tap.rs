@@ -28,6 +28,15 @@ pub(crate) struct Tap {
     inbound: BytesMut,
 }
 
+/// What a session says for itself.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// The newest transaction that it has seen, in a handshake.
+    HasSeen(Zxid),
+    /// A request for a confirmation of its lease.
+    AsksToBeConfirmed,
+}
+
 /// What a tap has seen of a server's bytes.
 #[derive(Debug)]
 pub(crate) enum Heard {
@@ -38,18 +47,24 @@ pub(crate) enum Heard {
 }
 
 impl Tap {
-    /// Sees what the session wants written; `outbound` is all of it that was not taken.
-    pub(crate) fn sees(&mut self, outbound: &[u8]) {
+    /// Sees what the session wants written; `outbound` is all of it that was not taken. Returns what it says for itself.
+    pub(crate) fn sees(&mut self, outbound: &[u8]) -> Vec<Said> {
+        let mut said = Vec::new();
         let mut new = BytesMut::from(&outbound[self.appended - self.taken..]);
         while let Some(frame) = split_frame(&mut new, usize::MAX).expect("lengths are in range") {
             let sent = self.traffic.sent(&frame).expect("what a session sends can be read");
-            if let Sent::Request(request) = sent {
-                let mark = mark_in(&request);
-                self.untaken.extend(mark.map(|mark| (self.appended, mark)));
+            match sent {
+                Sent::Connect(connect) => said.push(Said::HasSeen(connect.last_zxid_seen)),
+                Sent::Request(request) => {
+                    let mark = mark_in(&request);
+                    self.untaken.extend(mark.map(|mark| (self.appended, mark)));
+                    said.extend(is_confirmation(&request).then_some(Said::AsksToBeConfirmed));
+                }
             }
             self.appended += LEN_PREFIX + frame.len();
         }
         assert!(new.is_empty(), "only whole frames are put in front of the driver");
+        said
     }
 
     /// The driver takes so many bytes. Returns the marks of the writes that it has begun to write.
@@ -98,6 +113,12 @@ impl Tap {
             _ => None,
         }
     }
+}
+
+/// Users ask for other nodes to be synchronized.
+fn is_confirmation(request: &SentRequest) -> bool {
+    let sync = |it| matches!(it, AnyRequest::Sync(sync) if sync.path.as_bytes() == Some(b"/"));
+    request.decode().is_ok_and(sync)
 }
 
 /// What a request arms again, if it is one that does.

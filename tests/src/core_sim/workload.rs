@@ -136,7 +136,7 @@ impl Wish {
                 };
                 (RequestFrame::of(&follow), Some((by, path)))
             }
-            Self::Sync => (RequestFrame::of(&SyncRequest { path: "/".into() }), None),
+            Self::Sync => (RequestFrame::of(&SyncRequest { path: "/log".into() }), None),
             Self::Close => (RequestFrame::of(&CloseSession), None),
         };
         let is_harmless = !self.is_marked() && !matches!(self, Self::Delete(_));

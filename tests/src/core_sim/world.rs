@@ -18,7 +18,7 @@ use super::{
     fault::isolates_members,
     plan::{ELECTION, Plan, TICK},
     report::Report,
-    tap::{Heard, Tap},
+    tap::{Heard, Said, Tap},
 };
 
 /// Longest request of cramped clients: enough to read, write and delete, but to arm only one watch.
@@ -79,7 +79,7 @@ impl<'a> World<'a> {
         for number in 0..clients {
             let seed = world.rng.next();
             let mut client = Client::new(number, world.config(number as usize), seed, Time::ZERO);
-            client.session.rely(world.relies(number as usize));
+            client.rely(world.relies(number as usize));
             world.clients.push(client);
             world.settle(number as usize);
             world.plan_ask(number as usize);
@@ -278,7 +278,15 @@ impl<'a> World<'a> {
         let Some(link) = client.link.filter(|_| client.is_made) else { return };
         let outbound = client.session.outbound();
         let pending = outbound.pieces().collect::<Vec<_>>().concat();
-        client.tap.sees(&pending);
+        for said in client.tap.sees(&pending) {
+            match said {
+                Said::HasSeen(zxid) => client.checker.claims(zxid),
+                Said::AsksToBeConfirmed if client.is_relied_on => {}
+                Said::AsksToBeConfirmed => {
+                    self.violations.push(format!("L4: client {number} asks to be confirmed"));
+                }
+            }
+        }
         if outbound.is_empty() || client.writable_at.is_some() {
             return;
         }

@@ -107,6 +107,12 @@ impl<R, W: Watcher> InFlight<R, W> {
         is_misled
     }
 
+    /// Whether a request for a persistent watch on a path is yet to be answered.
+    pub(crate) fn is_to_be_persistent(&self, path: &str) -> bool {
+        let mut asked = self.slots().filter_map(PendingRequest::asks);
+        asked.any(|(by, asked)| by == WatchBy::Persistent && **asked == *path)
+    }
+
     /// Whether a request that removes all watches from a path waits to be sent.
     pub(crate) fn is_to_be_unwatched(&self, path: &str) -> bool {
         self.waiting.iter().any(|slot| slot.removes_watches_at(path))

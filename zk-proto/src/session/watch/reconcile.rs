@@ -51,8 +51,13 @@ impl<R, W: Watcher> Session<R, W> {
         self.in_flight.cancel_pending(by, path, gone);
         // It may have been watched for the sake of a request that was taken back since.
         let may_remove = any || self.server_watches.is_any_at(path);
-        if may_remove && !self.is_watched(path) {
-            self.remove_all(now, path);
+        if may_remove && !self.registry.is_any_at(path) {
+            if !self.in_flight.has_pending_at(path) {
+                self.remove_all(now, path);
+            } else if self.server_watches.can_remove() {
+                // A request that comes to nothing leaves them there.
+                self.server_watches.not_removed(Arc::from(path));
+            }
         }
         self.check();
     }
@@ -92,7 +97,10 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Before 3.9, the recursive watch on the same path has been replaced.
     fn persistent_answered(&mut self, now: Time, path: &Arc<str>) {
-        self.server_watches.has_replaced(path);
+        // Another one may follow on a recursive watch that was asked for in between.
+        if !self.in_flight.is_to_be_persistent(path) {
+            self.server_watches.has_replaced(path);
+        }
         if self.registry.modes_at(path).recursive && !self.server_watches.keeps_kinds_apart() {
             let mode = AddWatchMode::PERSISTENT_RECURSIVE;
             let frame = RequestFrame::of(&AddWatchRequest { path: Str::from(&**path), mode });

@@ -169,7 +169,7 @@ impl Model {
 
     /// The nodes above one, as far as they are missing.
     fn create_above(&mut self, path: &str, mode: CreateMode, list: usize) -> Result<(), Rejection> {
-        match parent(path) {
+        match parent_of(path) {
             Some(above) if !self.0.contains_key(above) => {
                 self.create_above(above, mode, list)?;
                 self.create(above, Node { mode, list, ..Node::default() }).map(drop)
@@ -179,7 +179,7 @@ impl Model {
     }
 
     fn create(&mut self, path: &str, node: Node) -> Result<String, Rejection> {
-        let above = parent(path).and_then(|above| self.0.get(above)).ok_or(Rejection::NoNode)?;
+        let above = parent_of(path).and_then(|above| self.0.get(above)).ok_or(Rejection::NoNode)?;
         let path = match is_sequential(node.mode) {
             true => format!("{path}{:010}", above.created),
             false => path.to_owned(),
@@ -216,6 +216,11 @@ impl Change {
             | Self::Check { path, .. } => path,
         }
     }
+}
+
+/// The parent of a node, whose name may be the number alone that it is given.
+fn parent_of(path: &str) -> Option<&str> {
+    path.strip_suffix('/').or_else(|| parent(path))
 }
 
 pub(super) const fn is_sequential(mode: CreateMode) -> bool {

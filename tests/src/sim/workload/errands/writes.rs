@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use zk_client::{CreateMode, Rejection, WriteError};
+use zk_proto::path::join;
 use zk_testkit::real::Release;
 
 use super::{
@@ -66,6 +67,9 @@ impl Errands {
         match self.worker.rng.below(7) {
             0..=2 if path != "/" => {
                 let (mode, data, above) = (self.mode(), self.data(), self.above());
+                let is_number = is_sequential(mode) && self.worker.rng.one_in(4);
+                // Its name is the number that servers give it.
+                let path = if is_number { join(&path, "") } else { path };
                 Change::Create { path, data, mode, list: self.list(), above }
             }
             3 | 4 if path != "/" => Change::Delete { version: self.version(&path), path },

@@ -3,7 +3,7 @@
 
 use std::{future::ready, mem};
 
-use zk_client::{Client, EventType, NodeEvent, WatchItem, WatchKind, WatchStream, Zxid};
+use zk_client::{Client, EventType, NodeEvent, Resync, WatchItem, WatchKind, WatchStream, Zxid};
 use zk_proto::path::join;
 use zk_testkit::real::Release;
 
@@ -18,6 +18,9 @@ use crate::{
 
 /// How many streams there are at most.
 const STREAMS_MAX: usize = 4;
+
+/// Events between two looks, at most: a stream has room for all of them.
+const FEW: usize = 100;
 
 /// A client, and the nodes as it knows them.
 struct Nodes {
@@ -104,7 +107,7 @@ impl Nodes {
     async fn stream(&self, solo: &mut Solo) -> Known<Option<Heard>> {
         let by = if solo.worker.rng.one_in(2) { WatchKind::Node } else { WatchKind::Recursive };
         let path = solo.worker.rng.pick(&self.paths[..3]).clone();
-        let watch = self.client.watch(&path);
+        let watch = self.client.watch(&path).capacity(FEW);
         let watch = if by == WatchKind::Recursive { watch.recursive() } else { watch };
         let stream = unless_over(watch.await)?;
         Ok(stream.map(|stream| Heard { stream, by, since: self.last(solo, Zxid(0)) }))
@@ -200,6 +203,9 @@ impl Heard {
         while let Some(item) = self.queued().await {
             match item {
                 WatchItem::Event(event) => events.push(event),
+                WatchItem::Resync(Resync::Lagged) => {
+                    return solo.wrong("W4", format_args!("has left out {FEW} events or fewer"));
+                }
                 _ => has_gap = true,
             }
         }

@@ -1,7 +1,8 @@
 //! The election: who leads, who is told of it, and who comes next.
 
 use zk_client::SessionState;
-use zk_locks::{Contender, Election};
+use zk_locks::{Contender, Election, FencingToken, LatchState, LeaderLatch, Lost, Status};
+use zk_proto::path::{name, parent};
 
 use super::{Cut, Known, Solo, following::Following};
 use crate::sim::{pass, workload::election::leads};
@@ -17,7 +18,7 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     let is_first = |told: Option<&Contender>, data: &[u8]| {
         told.is_some_and(|told| told.token.get() == lead.token().get() && told.data == data)
     };
-    told(solo, &mut follow, |told| is_first(told, b"the first")).await?;
+    told(solo, &mut follow, |told| is_first(told, b"the first"), || lead.status()).await?;
     solo.holds(&lead)?;
     if solo.worker.rng.one_in(2) {
         let other = solo.times_out(|time| election.campaign_timeout(b"another", time)).await?;
@@ -33,19 +34,20 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     let proclaimed = lead.proclaim(b"other words").await;
     solo.holds(&lead)?;
     proclaimed.or(Err(Cut::Failed))?;
-    told(solo, &mut follow, |told| is_first(told, b"other words")).await?;
+    told(solo, &mut follow, |told| is_first(told, b"other words"), || lead.status()).await?;
     solo.is_held(&lead, lead.check()).await?;
     let before = lead.token();
     solo.released(lead.resign().await)?;
     let token = leads(&latch).await;
     let token = solo.had("standing in", token)?;
     solo.expect("S1", token > before, format_args!("{token} behind {before}"))?;
+    is_followed(solo, &mut follow, &latch).await?;
+    if solo.worker.rng.one_in(2) {
+        let again = stands_again(solo, &latch, token).await?;
+        solo.expect("S1", again > token, format_args!("{again} behind {token}"))?;
+        is_followed(solo, &mut follow, &latch).await?;
+    }
     let node = latch.path();
-    told(solo, &mut follow, |told| {
-        let is_node = |told: &Contender| node.as_ref().is_some_and(|it| it.ends_with(&told.name));
-        told.is_some_and(|told| told.data == b"the second"[..] && is_node(told))
-    })
-    .await?;
     latch.resign().await;
     let state = solo.worker.client.session().state();
     let is_over = matches!(state, SessionState::Closing | SessionState::Ended(_));
@@ -54,7 +56,59 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
         solo.expect("E1", is_gone, format_args!("has left, and {node} is there"))?;
     }
     solo.until_left(0).await?;
-    told(solo, &mut follow, |told| told.is_none()).await
+    told(solo, &mut follow, |told| told.is_none(), || Status::Held).await
+}
+
+/// Those who follow are told of a latch that leads, by its words and its node.
+async fn is_followed(
+    solo: &Solo,
+    follow: &mut Following<Option<Contender>>,
+    latch: &LeaderLatch,
+) -> Known<()> {
+    let node = latch.path();
+    let is_it = |told: Option<&Contender>| {
+        let is_node = |told: &Contender| {
+            node.as_ref().is_some_and(|node| name(node) == told.name && is_below(node, &solo.path))
+        };
+        told.is_some_and(|told| told.data == b"the second"[..] && is_node(told))
+    };
+    let token = latch.token();
+    told(solo, follow, is_it, || match latch.token() {
+        now if now == token && now.is_some() => Status::Held,
+        _ => Status::Lost(Lost::NodeDeleted),
+    })
+    .await
+}
+
+fn is_below(node: &str, path: &str) -> bool {
+    parent(node) == Some(path)
+}
+
+/// A latch whose node is deleted says first that it does not lead, and then that it leads with another node.
+async fn stands_again(solo: &Solo, latch: &LeaderLatch, led: FencingToken) -> Known<FencingToken> {
+    let mut states = latch.subscribe();
+    states.mark_unchanged();
+    let Some(node) = latch.path().filter(|_| latch.token() == Some(led)) else {
+        return Err(Cut::Failed);
+    };
+    solo.worker.client.delete(&node).await.or(Err(Cut::Failed))?;
+    let since = solo.worker.ctx.now();
+    tokio::select! {
+        biased;
+        changed = states.changed() => changed.or(Err(Cut::Over))?,
+        () = solo.until_overdue(since) => {
+            return solo.wrong("S4", format_args!("leads on without {node}"));
+        }
+    }
+    let state = states.borrow_and_update().clone();
+    if let LatchState::Leading { token } = state {
+        return solo.wrong("E1", format_args!("leads with {token} and has not lost {led} before"));
+    }
+    let (token, path) = (latch.token(), latch.path());
+    let is_out = token.is_none_or(|token| token > led) && path.as_ref() != Some(&node);
+    solo.expect("E1", is_out, format_args!("has {token:?} and {path:?} without {node}"))?;
+    let token = leads(latch).await;
+    solo.had("standing again in", token)
 }
 
 /// Those who follow are told of it sooner or later.
@@ -62,6 +116,7 @@ async fn told(
     solo: &Solo,
     follow: &mut Following<Option<Contender>>,
     is_it: impl Fn(Option<&Contender>) -> bool,
+    lead: impl Fn() -> Status,
 ) -> Known<()> {
     let ctx = &solo.worker.ctx;
     let since = ctx.now();
@@ -70,11 +125,14 @@ async fn told(
             biased;
             next = follow.next(solo) => next?,
             () = pass(1_000) => {
-                // The leader may have lost its lead meanwhile.
-                if ctx.check().is_overdue(ctx.number, since) {
-                    return Err(Cut::Failed);
+                if !ctx.check().is_overdue(ctx.number, since) {
+                    continue;
                 }
-                continue;
+                // The leader may have lost its lead meanwhile.
+                return match lead() {
+                    Status::Lost(_) => Err(Cut::Failed),
+                    _ => solo.wrong("L2", format_args!("is not told who leads")),
+                };
             }
         };
         if is_it(next.as_ref()) {

@@ -1,15 +1,23 @@
 //! How long something is held at most: then it is reported, lost, and to be had.
 
-use std::time::Duration;
+use std::{
+    future::{pending, poll_fn},
+    task::Poll,
+    time::Duration,
+};
 
+use zk_client::CreateMode;
 use zk_locks::{Builder, Guard, Lock, Lost, RwLock, Semaphore, Status};
 
-use super::{Known, Solo};
+use super::{BY_HAND, Cut, Known, Solo};
 use crate::sim::{
     check::ROUNDING,
     pass,
     workload::rw_lock::{Reading, Writing},
 };
+
+/// For how long work goes on under what is lost, in milliseconds: less than the second that it is given.
+const STOP_MAX: u64 = 500;
 
 /// For how long something is held at most, in milliseconds.
 #[derive(Clone, Copy)]
@@ -29,11 +37,15 @@ struct Term {
 pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     let rng = &mut solo.worker.rng;
     let limit = Limit { millis: rng.scaled(50, 5_000), warns: rng.one_in(2) };
-    match solo.worker.rng.below(3) {
+    match solo.worker.rng.below(4) {
         0 => {
             let builder = Lock::builder(&solo.worker.client, &solo.path);
             let lock = limit.put_on(solo, builder);
             let guard = solo.free(&lock).await?;
+            if solo.worker.rng.one_in(2) {
+                let work = guard.scope(pending::<()>());
+                return works_on(solo, guard.path(), &guard, work).await;
+            }
             limit.begins(solo).runs_out(solo, &guard).await
         }
         1 => {
@@ -42,12 +54,54 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
             let guard = solo.free(&semaphore).await?;
             limit.begins(solo).runs_out(solo, &guard).await
         }
+        2 => {
+            let builder = Semaphore::builder(&solo.worker.client, &solo.path);
+            let semaphore = limit.put_on(solo, builder).with_permits(2);
+            let permits = semaphore.acquire_many(2).await;
+            let permits = solo.had("taking two of", permits)?;
+            let Some(last) = permits.iter().next_back() else {
+                return solo.wrong("E1", format_args!("has no permit of two"));
+            };
+            works_on(solo, last.path(), last, permits.scope(pending::<()>())).await
+        }
         _ => {
             let builder = RwLock::builder(&solo.worker.client, &solo.path);
             let lock = limit.put_on(solo, builder);
             shared(solo, lock, limit).await
         }
     }
+}
+
+/// What is lost stays as long as the work under it, which nobody looks at.
+async fn works_on(
+    solo: &mut Solo,
+    node: &str,
+    held: &Guard,
+    work: impl Future<Output = Result<(), Lost>>,
+) -> Known<()> {
+    // Lasts as long as the session.
+    let client = solo.worker.client.clone();
+    let sign = format!("{}-{BY_HAND}", solo.path);
+    client.create(&sign, b"").mode(CreateMode::Ephemeral).await.or(Err(Cut::Failed))?;
+    let mut work = Box::pin(work);
+    let ended = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx).is_ready())).await;
+    let lost = held.lost().await;
+    let stalled = solo.worker.ctx.stalled();
+    pass(solo.worker.rng.within(1, STOP_MAX)).await;
+    let ctx = &solo.worker.ctx;
+    let stays = ended || lost != Lost::HeldTooLong || ctx.stalled() > stalled || {
+        let checker = ctx.check();
+        checker.is_there(node) || !checker.is_there(&sign)
+    };
+    solo.expect("S2", stays, format_args!("{node} is given away while work goes on"))?;
+    drop(work);
+    client.delete(&sign).await.or(Err(Cut::Failed))?;
+    if lost != Lost::HeldTooLong {
+        return solo.holds(held);
+    }
+    solo.worker.ctx.count("work that outlasts its lock");
+    solo.expect("E1", solo.tally.held_too_long() > 0, format_args!("is not told that it is lost"))?;
+    solo.until_left(0).await
 }
 
 /// Written for a while and then read: that is one hold.
