@@ -86,7 +86,7 @@ struct Args {
     #[arg(long, value_name = "AREA", value_parser = Area::named, conflicts_with_all = ["names", "without", "table", "json"])]
     area: Option<&'static Area>,
     /// Has the simulator judge the area in place of its tests, each change for `--core-seconds`, and tells how often it
-    /// called what it did not notice. Exits with 1 only if the product does not pass.
+    /// called what it did not notice. Exits with 0 however many survive, and with 2 if the product does not pass.
     #[arg(long, requires = "area")]
     simulator: bool,
     /// Makes a patch of what differs in the product from the last commit.

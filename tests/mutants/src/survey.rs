@@ -35,8 +35,8 @@ pub(crate) fn survey(args: &Args, root: &Path, area: &Area) -> Result<ExitCode, 
     let reasons = equivalent::read(root)?;
     let changes = sample(generated::list(root, area)?, args.some, args.seed);
     let (files, left_out) = viable(root, area, &changes)?;
-    let viable = changes.iter().enumerate().filter(|(number, _)| !left_out.contains(number));
-    let viable: Vec<&Change> = viable.map(|(_, change)| change).collect();
+    let compiles = changes.iter().enumerate().filter(|(number, _)| !left_out.contains(number));
+    let judged: Vec<&Change> = compiles.map(|(_, change)| change).collect();
     let tell = |change: &Change, verdict: Verdict| {
         let verdict = match verdict {
             Verdict::Survives(_) if reasons.contains_key(&change.key()) => Verdict::Equivalent,
@@ -53,10 +53,10 @@ pub(crate) fn survey(args: &Args, root: &Path, area: &Area) -> Result<ExitCode, 
     };
     let verdicts = if args.simulator {
         let judge = simulator(args, root, &files)?;
-        crate::for_each(args, &viable, |change| Ok(tell(change, judge(change)?)))?
+        crate::for_each(args, &judged, |change| Ok(tell(change, judge(change)?)))?
     } else {
         let judge = tests(root, area, &files)?;
-        viable
+        judged
             .iter()
             .map(|change| Ok(tell(change, judge(change)?)))
             .collect::<Result<_, String>>()?
@@ -64,7 +64,7 @@ pub(crate) fn survey(args: &Args, root: &Path, area: &Area) -> Result<ExitCode, 
     let count = |is: fn(&Verdict) -> bool| verdicts.iter().filter(|&verdict| is(verdict)).count();
     let noticed = count(|verdict| matches!(verdict, Verdict::Noticed(_)));
     let equivalents = count(|verdict| matches!(verdict, Verdict::Equivalent));
-    let counted = viable.len() - equivalents;
+    let counted = judged.len() - equivalents;
     println!(
         "{}: {noticed} of {counted} noticed, {equivalents} equivalent, {} without a verdict",
         area.name,
@@ -99,7 +99,8 @@ fn simulator<'a>(
     Ok(move |change: &Change| {
         let verdict = judge::search(args, &built, Some(&change.name))?;
         Ok(if judge::is_killed(&verdict) {
-            Verdict::Noticed(verdict["first"].as_str().unwrap_or_default().to_owned())
+            let first = verdict["first"].as_str().unwrap_or_default();
+            Verdict::Noticed(format!("{} {first}", verdict["seed"]))
         } else {
             Verdict::Survives(format!(", called {} times", verdict["calls"]))
         })

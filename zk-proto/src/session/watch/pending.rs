@@ -107,9 +107,9 @@ impl<R, W: Watcher> InFlight<R, W> {
         is_misled
     }
 
-    /// Whether a request for a persistent watch on a path is yet to be answered.
+    /// Whether a request for a persistent watch on a path was sent and is yet to be answered.
     pub(crate) fn is_to_be_persistent(&self, path: &str) -> bool {
-        let mut asked = self.slots().filter_map(PendingRequest::asks);
+        let mut asked = self.sent.iter().filter_map(|sent| sent.slot.asks());
         asked.any(|(by, asked)| by == WatchBy::Persistent && **asked == *path)
     }
 

@@ -54,7 +54,7 @@ impl<R, W: Watcher> Session<R, W> {
         if may_remove && !self.registry.is_any_at(path) {
             if !self.in_flight.has_pending_at(path) {
                 self.remove_all(now, path);
-            } else if self.server_watches.can_remove() {
+            } else if self.server_watches.can_remove() && matches!(self.phase, Phase::Up(_)) {
                 // A request that comes to nothing leaves them there.
                 self.server_watches.not_removed(Arc::from(path));
             }

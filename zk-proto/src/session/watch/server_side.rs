@@ -43,7 +43,8 @@ impl Modes {
 struct Place {
     /// Once it has read everything that was sent.
     modes: Modes,
-    /// Whether a recursive watch is about to be replaced: events may come by it until that is answered.
+    /// Whether a recursive watch is about to be replaced: events may come by it until the last request that does so is
+    /// answered.
     is_replaced: bool,
     /// Whether the server has confirmed any, which it may still have.
     is_armed: bool,
@@ -53,7 +54,8 @@ struct Place {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerWatches {
     paths: BTreeMap<Arc<str>, Place>,
-    /// Paths with watches that the server had no time to remove, or that nothing may lean on.
+    /// Paths with watches that are to be removed later: the server had no time, a request may need them, or nothing may lean
+    /// on them.
     left: BTreeSet<Arc<str>>,
     /// Whether the server has proved to keep kinds apart: events have zxids since the same release.
     keeps_kinds_apart: bool,
@@ -137,7 +139,7 @@ impl ServerWatches {
         self.left.remove(path);
     }
 
-    /// Records that such a request was not carried out.
+    /// Records that the watches on a path are to be removed later.
     pub(crate) fn not_removed(&mut self, path: Arc<str>) {
         self.left.insert(path);
     }

@@ -60,7 +60,7 @@ impl Model {
 
     /// Whether the node above is there.
     pub(super) fn has_parent(&self, path: &str) -> bool {
-        parent(path).is_some_and(|above| self.0.contains_key(above))
+        parent_of(path).is_some_and(|above| self.0.contains_key(above))
     }
 
     /// What is below a node: the names of its children, or all paths.
@@ -220,7 +220,7 @@ impl Change {
 
 /// The parent of a node, whose name may be the number alone that it is given.
 fn parent_of(path: &str) -> Option<&str> {
-    path.strip_suffix('/').or_else(|| parent(path))
+    path.strip_suffix('/').filter(|above| !above.is_empty()).or_else(|| parent(path))
 }
 
 pub(super) const fn is_sequential(mode: CreateMode) -> bool {

@@ -204,7 +204,8 @@ impl Heard {
             match item {
                 WatchItem::Event(event) => events.push(event),
                 WatchItem::Resync(Resync::Lagged) => {
-                    return solo.wrong("W4", format_args!("has left out {FEW} events or fewer"));
+                    return solo
+                        .wrong("W4", format_args!("leaves events out, and has room for {FEW}"));
                 }
                 _ => has_gap = true,
             }

@@ -2,7 +2,7 @@
 
 use zk_client::SessionState;
 use zk_locks::{Contender, Election, FencingToken, LatchState, LeaderLatch, Lost, Status};
-use zk_proto::path::{name, parent};
+use zk_proto::path::join;
 
 use super::{Cut, Known, Solo, following::Following};
 use crate::sim::{pass, workload::election::leads};
@@ -68,7 +68,7 @@ async fn is_followed(
     let node = latch.path();
     let is_it = |told: Option<&Contender>| {
         let is_node = |told: &Contender| {
-            node.as_ref().is_some_and(|node| name(node) == told.name && is_below(node, &solo.path))
+            node.as_ref().is_some_and(|node| *node == join(&solo.path, &told.name))
         };
         told.is_some_and(|told| told.data == b"the second"[..] && is_node(told))
     };
@@ -78,10 +78,6 @@ async fn is_followed(
         _ => Status::Lost(Lost::NodeDeleted),
     })
     .await
-}
-
-fn is_below(node: &str, path: &str) -> bool {
-    parent(node) == Some(path)
 }
 
 /// A latch whose node is deleted says first that it does not lead, and then that it leads with another node.
@@ -118,16 +114,12 @@ async fn told(
     is_it: impl Fn(Option<&Contender>) -> bool,
     lead: impl Fn() -> Status,
 ) -> Known<()> {
-    let ctx = &solo.worker.ctx;
-    let since = ctx.now();
+    let since = solo.worker.ctx.now();
     loop {
         let next = tokio::select! {
             biased;
             next = follow.next(solo) => next?,
-            () = pass(1_000) => {
-                if !ctx.check().is_overdue(ctx.number, since) {
-                    continue;
-                }
+            () = solo.until_overdue(since) => {
                 // The leader may have lost its lead meanwhile.
                 return match lead() {
                     Status::Lost(_) => Err(Cut::Failed),

@@ -44,7 +44,7 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
             let guard = solo.free(&lock).await?;
             if solo.worker.rng.one_in(2) {
                 let work = guard.scope(pending::<()>());
-                return works_on(solo, guard.path(), &guard, work).await;
+                return works_on(solo, limit, &[&guard], work).await;
             }
             limit.begins(solo).runs_out(solo, &guard).await
         }
@@ -59,10 +59,8 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
             let semaphore = limit.put_on(solo, builder).with_permits(2);
             let permits = semaphore.acquire_many(2).await;
             let permits = solo.had("taking two of", permits)?;
-            let Some(last) = permits.iter().next_back() else {
-                return solo.wrong("E1", format_args!("has no permit of two"));
-            };
-            works_on(solo, last.path(), last, permits.scope(pending::<()>())).await
+            let held: Vec<_> = permits.iter().collect();
+            works_on(solo, limit, &held, permits.scope(pending::<()>())).await
         }
         _ => {
             let builder = RwLock::builder(&solo.worker.client, &solo.path);
@@ -72,35 +70,44 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     }
 }
 
-/// What is lost stays as long as the work under it, which nobody looks at.
+/// What is lost stays as long as the work under it, whose future is not polled meanwhile.
 async fn works_on(
     solo: &mut Solo,
-    node: &str,
-    held: &Guard,
+    limit: Limit,
+    held: &[&Guard],
     work: impl Future<Output = Result<(), Lost>>,
 ) -> Known<()> {
-    // Lasts as long as the session.
+    // Where it is gone, the session has ended, and the other nodes went with it.
     let client = solo.worker.client.clone();
     let sign = format!("{}-{BY_HAND}", solo.path);
     client.create(&sign, b"").mode(CreateMode::Ephemeral).await.or(Err(Cut::Failed))?;
     let mut work = Box::pin(work);
     let ended = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx).is_ready())).await;
-    let lost = held.lost().await;
+    let mut lost = Lost::HeldTooLong;
+    for guard in held {
+        lost = guard.lost().await;
+        if lost != Lost::HeldTooLong {
+            break;
+        }
+    }
     let stalled = solo.worker.ctx.stalled();
     pass(solo.worker.rng.within(1, STOP_MAX)).await;
     let ctx = &solo.worker.ctx;
     let stays = ended || lost != Lost::HeldTooLong || ctx.stalled() > stalled || {
         let checker = ctx.check();
-        checker.is_there(node) || !checker.is_there(&sign)
+        held.iter().all(|guard| checker.is_there(guard.path())) || !checker.is_there(&sign)
     };
-    solo.expect("S2", stays, format_args!("{node} is given away while work goes on"))?;
+    solo.expect("S2", stays, format_args!("{held:?} is given away while work goes on"))?;
     drop(work);
     client.delete(&sign).await.or(Err(Cut::Failed))?;
     if lost != Lost::HeldTooLong {
-        return solo.holds(held);
+        return held.iter().try_for_each(|guard| solo.holds(*guard));
     }
-    solo.worker.ctx.count("work that outlasts its lock");
-    solo.expect("E1", solo.tally.held_too_long() > 0, format_args!("is not told that it is lost"))?;
+    if !ended {
+        solo.worker.ctx.count("work that outlasts its lock");
+    }
+    let (told, reports) = (solo.tally.held_too_long(), held.len() * limit.reports());
+    solo.expect("E1", told == reports, format_args!("is told {told} times, not {reports}"))?;
     solo.until_left(0).await
 }
 
@@ -136,6 +143,11 @@ impl Limit {
         solo.set_up(builder)
     }
 
+    /// How often observers are told of each guard.
+    fn reports(self) -> usize {
+        1 + usize::from(self.warns)
+    }
+
     fn begins(self, solo: &Solo) -> Term {
         let ctx = &solo.worker.ctx;
         Term { limit: self, since: ctx.now(), stalled: ctx.stalled() }
@@ -156,8 +168,7 @@ impl Term {
         let (took, stalled) = (ctx.now() - self.since, ctx.stalled() - self.stalled);
         ctx.check().took("holding", ctx.number, took, stalled, limit);
         let told = solo.tally.held_too_long();
-        let reports = 1 + usize::from(self.limit.warns);
-        solo.expect("E1", told == reports, format_args!("is told {told} times"))?;
+        solo.expect("E1", told == self.limit.reports(), format_args!("is told {told} times"))?;
         solo.until_left(0).await
     }
 
