@@ -117,12 +117,11 @@ fn tests(
     let built = Built::new(root, files, &judges.iter().cloned().collect(), Profile::Dev)?;
     let limits = sound(&built, &judges)?;
     Ok(move |change: &Change| {
-        let mut by = judges
+        let by = judges
             .iter()
             .zip(&limits)
-            .filter_map(|(judge, limit)| notices(&built, judge, &change.name, *limit).transpose());
-        let by = by.next().transpose()?;
-        Ok(by.map_or_else(|| Verdict::Survives(String::new()), Verdict::Noticed))
+            .find_map(|(judge, limit)| notices(&built, judge, &change.name, *limit).transpose());
+        Ok(by.transpose()?.map_or_else(|| Verdict::Survives(String::new()), Verdict::Noticed))
     })
 }
 

@@ -1,7 +1,7 @@
 //! The election: who leads, who is told of it, and who comes next.
 
 use zk_client::SessionState;
-use zk_locks::{Contender, Election, FencingToken, LatchState, LeaderLatch, Lost, Status};
+use zk_locks::{Contender, Election, FencingToken, LatchState, LeaderLatch, Status};
 use zk_proto::path::join;
 
 use super::{Cut, Known, Solo, following::Following};
@@ -15,10 +15,11 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     solo.expect("E1", nobody.is_none(), format_args!("{nobody:?} is told to lead"))?;
     let lead = election.campaign(b"the first").await;
     let lead = solo.had("campaigning in", lead)?;
+    let leads_on = || !matches!(lead.status(), Status::Lost(_));
     let is_first = |told: Option<&Contender>, data: &[u8]| {
         told.is_some_and(|told| told.token.get() == lead.token().get() && told.data == data)
     };
-    told(solo, &mut follow, |told| is_first(told, b"the first"), || lead.status()).await?;
+    told(solo, &mut follow, |told| is_first(told, b"the first"), leads_on).await?;
     solo.holds(&lead)?;
     if solo.worker.rng.one_in(2) {
         let other = solo.times_out(|time| election.campaign_timeout(b"another", time)).await?;
@@ -34,7 +35,7 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     let proclaimed = lead.proclaim(b"other words").await;
     solo.holds(&lead)?;
     proclaimed.or(Err(Cut::Failed))?;
-    told(solo, &mut follow, |told| is_first(told, b"other words"), || lead.status()).await?;
+    told(solo, &mut follow, |told| is_first(told, b"other words"), leads_on).await?;
     solo.is_held(&lead, lead.check()).await?;
     let before = lead.token();
     solo.released(lead.resign().await)?;
@@ -56,7 +57,7 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
         solo.expect("E1", is_gone, format_args!("has left, and {node} is there"))?;
     }
     solo.until_left(0).await?;
-    told(solo, &mut follow, |told| told.is_none(), || Status::Held).await
+    told(solo, &mut follow, |told| told.is_none(), || true).await
 }
 
 /// Those who follow are told of a latch that leads, by its words and its node.
@@ -73,11 +74,7 @@ async fn is_followed(
         told.is_some_and(|told| told.data == b"the second"[..] && is_node(told))
     };
     let token = latch.token();
-    told(solo, follow, is_it, || match latch.token() {
-        now if now == token && now.is_some() => Status::Held,
-        _ => Status::Lost(Lost::NodeDeleted),
-    })
-    .await
+    told(solo, follow, is_it, || token.is_some() && latch.token() == token).await
 }
 
 /// A latch whose node is deleted says first that it does not lead, and then that it leads with another node.
@@ -112,7 +109,7 @@ async fn told(
     solo: &Solo,
     follow: &mut Following<Option<Contender>>,
     is_it: impl Fn(Option<&Contender>) -> bool,
-    lead: impl Fn() -> Status,
+    is_still_so: impl Fn() -> bool,
 ) -> Known<()> {
     let since = solo.worker.ctx.now();
     loop {
@@ -121,9 +118,9 @@ async fn told(
             next = follow.next(solo) => next?,
             () = solo.until_overdue(since) => {
                 // The leader may have lost its lead meanwhile.
-                return match lead() {
-                    Status::Lost(_) => Err(Cut::Failed),
-                    _ => solo.wrong("L2", format_args!("is not told who leads")),
+                return match is_still_so() {
+                    true => solo.wrong("L2", format_args!("is not told who leads")),
+                    false => Err(Cut::Failed),
                 };
             }
         };
