@@ -16,6 +16,7 @@
 //! | `shrink` | fewer faults for the same failure |
 //! | `mutants` | the search for a seed that tells a mutant from the product |
 
+mod alone;
 mod check;
 mod coverage;
 mod life;

@@ -10,7 +10,7 @@ use zk_testkit::{
     sim::{Fault, Incident, Rng, Schedule, Stage, Target},
 };
 
-use super::Recipe;
+use super::{Recipe, alone};
 
 /// Milliseconds in which nothing goes wrong at the beginning.
 const WARM_UP: u64 = 5_000;
@@ -20,6 +20,9 @@ const LEASES: u64 = 0x1EA5E;
 
 /// The part of chance that decides on networks that fall apart.
 const SPLITS: u64 = 0x5911;
+
+/// The part of chance that decides on a member that is left alone at the end.
+const ALONE: u64 = 0xA_10E;
 
 /// The part of chance that decides on recipes.
 const RECIPES: u64 = 0x5EC1;
@@ -60,6 +63,8 @@ pub struct Options {
     pub sync_limit: u64,
     /// Whether members without a quorum serve reads.
     pub read_only_mode: bool,
+    /// The member that is left alone at the end, with all others well.
+    pub alone: Option<usize>,
     /// Milliseconds that a way through the network takes.
     pub latency: (u64, u64),
     /// Session timeout of each client in milliseconds.
@@ -141,7 +146,7 @@ impl Options {
             let needed = Duration::from_millis(tick + latency.1);
             lease(&mut Rng::new(seed).fork(LEASES), Duration::from_millis(shortest), needed)
         };
-        let schedule = if calm {
+        let mut schedule = if calm {
             Schedule::default()
         } else {
             let mut schedule = Schedule::swarm(rng.fork(1), &stage, |_| true);
@@ -166,6 +171,12 @@ impl Options {
         let lag = if rng.one_in(2) { 0 } else { rng.scaled(1, 200) };
         let sync_limit = rng.within(2, 5) * tick;
         let read_only_mode = rng.one_in(4);
+        let mut chance = Rng::new(seed).fork(ALONE);
+        let is_alone = read_only_mode && !calm && duration >= alone::DURATION_MIN && chance.one_in(2);
+        let alone = alone::member(&mut chance, members).filter(|_| is_alone);
+        if let Some(member) = alone {
+            alone::leave(&mut schedule, member, &stage, &mut chance);
+        }
         let locks = if rng.one_in(2) { 1 } else { rng.within(2, 4) as usize };
         // Some for longer than their sessions last without servers.
         let long = rng.one_in(3);
@@ -188,6 +199,7 @@ impl Options {
             lag,
             sync_limit,
             read_only_mode,
+            alone,
             latency,
             session_timeouts,
             drifts,

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use zk_testkit::sim::{Actor, Cluster, Fired, Process, Rng, Setup, State, Tasks};
 
 use super::{
-    Options, Report,
+    Options, Report, alone,
     check::{SharedChecker, Violation},
     life,
     lines::Lines,
@@ -141,6 +141,12 @@ impl World {
             self.start(client);
         }
         let chaos = self.options.duration;
+        if self.options.alone.is_some() {
+            self.until(chaos - alone::LOOKS).await;
+            let readers = self.checker.lock().read_alone();
+            self.until(chaos).await;
+            self.checker.at(chaos).check_moved(&readers);
+        }
         self.until(chaos).await;
         self.enter(Phase::Converge);
         self.cluster.act(|state, _| state.heal());

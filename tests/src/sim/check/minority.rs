@@ -1,8 +1,8 @@
-//! S4: members without a leader confirm no lease, unless every answer counts.
+//! S4: members without a leader confirm no lease, unless every answer counts. L1: nobody stays with one.
 
 use std::collections::BTreeMap;
 
-use zk_client::Lease;
+use zk_client::{Lease, SessionState};
 use zk_proto::SessionId;
 use zk_testkit::sim::{LinkId, Seen};
 
@@ -44,5 +44,23 @@ impl Checker {
     fn counts_on(&self, session: SessionId) -> Option<u64> {
         let its = self.promises.sessions.values().find(|its| its.id() == session)?;
         self.claims_of(session).then(|| self.now + its.lease_left().as_millis() as u64)
+    }
+
+    /// Clients that can only read, with the numbers of their connections.
+    pub(crate) fn read_alone(&self) -> Vec<(u32, u64)> {
+        let reads_alone = SessionState::Connected { read_only: true };
+        let sessions = self.promises.sessions.iter();
+        let alone = sessions.filter(|(_, session)| session.state() == reads_alone);
+        alone.map(|(client, session)| (*client, session.epoch())).collect()
+    }
+
+    /// All this time others have taken writes: none of these clients is where it was.
+    pub(crate) fn check_moved(&mut self, before: &[(u32, u64)]) {
+        for reader in self.read_alone() {
+            if before.contains(&reader) {
+                let client = reader.0;
+                self.violated("L1", format!("c{client} stays with a member that takes no writes"));
+            }
+        }
     }
 }

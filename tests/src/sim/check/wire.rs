@@ -286,7 +286,11 @@ impl Checker {
         (heard.at, heard.read, heard.link) = (seen.at, seen.at, Some(seen.link));
         if let Received::Connect(greeting) = frame {
             let willing = self.options.reads_alone(seen.client) || seen.forged;
-            if greeting.time_out > 0 && greeting.read_only.0 == Some(true) && !willing {
+            let alone = greeting.time_out > 0 && greeting.read_only.0 == Some(true);
+            if alone {
+                self.count("connections that only read");
+            }
+            if alone && !willing {
                 let text = format!("c{} is served by a minority, unasked", seen.client);
                 self.violated("S7", text);
             }
