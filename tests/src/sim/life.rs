@@ -51,7 +51,7 @@ pub(super) fn options(ctx: &ClientContext, rng: &mut Rng, deadline: u64) -> Conn
         .expect("the names are sound")
         .session_timeout(Duration::from_millis(timeout))
         .connect_deadline(Some(Duration::from_millis(deadline)))
-        .request_len_max(ctx.options.request_len_max)
+        .request_len_max(ctx.options.sends_at_most(ctx.number))
         .read_only(ctx.options.reads_alone(ctx.number))
         .lease(ctx.options.lease)
         .connector(connect)

@@ -24,6 +24,13 @@ const SPLITS: u64 = 0x5911;
 /// The part of chance that decides on a member that is left alone at the end.
 const ALONE: u64 = 0xA_10E;
 
+/// The part of chance that decides on the longest request.
+const LENGTHS: u64 = 0x1E6;
+
+/// Longest requests in bytes that servers take in some runs: all clients keep to that, or not all of them do.
+const LEN_SHORT: usize = 1_500;
+const LEN_SUSPECT: usize = 5_000;
+
 /// The part of chance that decides on recipes.
 const RECIPES: u64 = 0x5EC1;
 
@@ -79,7 +86,7 @@ pub struct Options {
     pub hold_max: u64,
     /// Longest pause between two uses of a lock, in milliseconds.
     pub think_max: u64,
-    /// Longest request in bytes, for servers and clients.
+    /// Longest request in bytes that servers take.
     pub request_len_max: usize,
     /// Whether clients wish for longer sessions than servers grant.
     pub wishful: bool,
@@ -172,7 +179,8 @@ impl Options {
         let sync_limit = rng.within(2, 5) * tick;
         let read_only_mode = rng.one_in(4);
         let mut chance = Rng::new(seed).fork(ALONE);
-        let is_alone = read_only_mode && !calm && duration >= alone::DURATION_MIN && chance.one_in(2);
+        let is_alone =
+            read_only_mode && !calm && duration >= alone::DURATION_MIN && chance.one_in(2);
         let alone = alone::member(&mut chance, members).filter(|_| is_alone);
         if let Some(member) = alone {
             alone::leave(&mut schedule, member, &stage, &mut chance);
@@ -180,6 +188,7 @@ impl Options {
         let locks = if rng.one_in(2) { 1 } else { rng.within(2, 4) as usize };
         // Some for longer than their sessions last without servers.
         let long = rng.one_in(3);
+        let mut lens = Rng::new(seed).fork(LENGTHS);
         let hold_max = if long { rng.scaled(4_000, 60_000) } else { rng.scaled(20, 4_000) };
         let think_max = rng.scaled(500, 20_000) * u64::from(clients) / 4;
         // Where requests and wakes are counted there are queues.
@@ -207,7 +216,10 @@ impl Options {
             recipes,
             hold_max,
             think_max,
-            request_len_max: if rng.one_in(3) { 1_500 } else { LEN_REQUEST_MAX },
+            request_len_max: match rng.one_in(3) {
+                true => *lens.pick(&[LEN_SHORT, LEN_SUSPECT]),
+                false => LEN_REQUEST_MAX,
+            },
             wishful: rng.one_in(3),
             // Its own chance: what other seeds have found they go on finding.
             histories: Rng::new(seed).fork(HISTORIES).one_in(2),
@@ -251,6 +263,15 @@ impl Options {
     pub fn wished_timeout(&self, client: u32) -> u64 {
         let granted = self.session_timeouts[client as usize];
         if self.wishful && granted == self.longest_timeout() { 3 * granted } else { granted }
+    }
+
+    /// Longest request in bytes that a client sends. To servers that take less, some send what costs their connections.
+    #[must_use]
+    pub const fn sends_at_most(&self, client: u32) -> usize {
+        match self.request_len_max {
+            LEN_SUSPECT if client % 6 == 0 => LEN_REQUEST_MAX,
+            len => len,
+        }
     }
 
     /// Whether a client takes members that can only be read from.

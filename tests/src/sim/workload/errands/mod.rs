@@ -84,7 +84,7 @@ impl Errands {
         if self.there.is_none() {
             return self.begin_anew().await;
         }
-        match self.worker.rng.below(24) {
+        match self.worker.rng.below(25) {
             0 => self.begin_anew().await,
             1..=5 => self.change().await,
             6 => self.make_sure().await,
@@ -99,6 +99,7 @@ impl Errands {
             19..=20 => self.change_watched().await,
             21 => self.read_in_vain().await,
             22 => self.read_again().await,
+            23 => self.ask_too_much().await,
             _ => self.ask_the_server().await,
         }
     }
@@ -226,6 +227,9 @@ impl Errands {
                 Cause::NotConnected | Cause::DeadlineExceeded | Cause::QueueFull | Cause::Throttled
             )
         );
+        if matches!(cause, Some(Cause::CostsConnection(_))) {
+            self.wrong("E1", format_args!("a short request is found guilty: {cause:?}"));
+        }
         if self.is_patient && is_impatient {
             self.wrong("L4", format_args!("a patient request fails: {cause:?}"));
         }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use zk_client::{CreateMode, Rejection, WriteError};
+use zk_client::{Cause, CreateMode, Error, ReadError, Rejection, WriteError};
 use zk_proto::path::join;
 use zk_testkit::real::Release;
 
 use super::{
-    Errands, Over, View, lists,
+    Errands, Over, ROOT, View, lists,
     model::{Change, Model, is_sequential},
     request::{Done, Sent, wanted},
 };
@@ -193,6 +193,39 @@ impl Errands {
         };
         if deleted.is_some_and(|told| !is_told(told)) {
             self.wrong("S9", format_args!("{change:?} existed: {}", !existed));
+        }
+        Ok(())
+    }
+
+    /// A request that is longer than servers take. A write costs a connection; a read is sent again, until it is found out
+    /// that it is the one which does.
+    pub(super) async fn ask_too_much(&mut self) -> Result<(), Over> {
+        let (ctx, rng) = (&self.worker.ctx, &mut self.worker.rng);
+        let (taken, sent) = (ctx.options.request_len_max, ctx.options.sends_at_most(ctx.number));
+        if sent <= taken {
+            return Ok(());
+        }
+        let len = rng.within(taken as u64, 4 * taken as u64) as usize;
+        ctx.count("requests that are too long for servers");
+        let asked = if rng.one_in(2) {
+            let view = self.view();
+            let set = view.client.set(&view.path("/"), &vec![0; len]).await;
+            set.map(drop).map_err(Error::from)
+        } else {
+            let path = join(ROOT, &"x".repeat(len));
+            self.worker.client.exists(&path).await.map(drop).map_err(Error::from)
+        };
+        match asked {
+            Err(Error::Read(ReadError::Unavailable(Cause::CostsConnection(_)))) => {
+                self.worker.ctx.count("requests that cost their connections");
+            }
+            Ok(())
+            | Err(Error::Write(WriteError::Rejected(_)) | Error::Read(ReadError::Rejected(_))) => {
+                self.wrong("S9", format_args!("{len} bytes are taken: {asked:?}"));
+            }
+            Err(error) => {
+                self.unless_over(Err::<(), _>(error))?;
+            }
         }
         Ok(())
     }
