@@ -13,7 +13,7 @@ use zk_proto::{
 
 use crate::{
     carry::{unconfirmed::Unconfirmed, version::ANY_VERSION},
-    error::{CallError as _, WriteError},
+    error::{CallError as _, Verdict, WriteError},
     report::observe::Ending,
     watch::Listener,
 };
@@ -126,9 +126,7 @@ impl GuaranteedDelete {
         }
         let result = match outcome {
             Outcome::Answered(answer) => match (aim, answer.code) {
-                (_, ErrorCode::THROTTLED_OP | ErrorCode::NOT_READ_ONLY) => {
-                    return DeleteStep::Later(self);
-                }
+                (_, ErrorCode::NOT_READ_ONLY) => return DeleteStep::Later(self),
                 (DeleteTarget::Doubted(czxid), ErrorCode::OK) => {
                     self.aim = DeleteTarget::Synced(czxid);
                     return DeleteStep::Now(self);
@@ -151,11 +149,16 @@ impl GuaranteedDelete {
                     self.aim = DeleteTarget::Node(czxid);
                     return DeleteStep::Now(self);
                 }
-                (_, code) => {
-                    unconfirmed.refused(&self.path, code, self.was_refused());
-                    count((OpCode::DELETE, self.since), Ending::Rejected(code));
-                    return self.refused(code);
-                }
+                (_, code) => match Verdict::of(code) {
+                    Verdict::Rejected => {
+                        unconfirmed.refused(&self.path, code, self.was_refused());
+                        count((OpCode::DELETE, self.since), Ending::Rejected(code));
+                        return self.refused(code);
+                    }
+                    // Not now, or the session is over, which it learns from its next connection.
+                    Verdict::NotApplied(_) => return DeleteStep::Later(self),
+                    Verdict::InDoubt(_) => return self.unanswered(aim),
+                },
             },
             Outcome::NotSent(Lost::NotConnected | Lost::LinkLost(_)) => {
                 return DeleteStep::Now(self);
@@ -165,16 +168,19 @@ impl GuaranteedDelete {
                 Err(WriteError::unknown(OpCode::DELETE, cause.into()))
             }
             // The reply was lost or unreadable. The next one may not be.
-            Outcome::Unknown(_) => {
-                self.in_doubt |= matches!(aim, DeleteTarget::Name | DeleteTarget::Seen(..));
-                return DeleteStep::Later(self);
-            }
+            Outcome::Unknown(_) => return self.unanswered(aim),
         };
         count((OpCode::DELETE, self.since), Ending::of_write(&result));
         unconfirmed.concluded(&self.path, self.was_refused());
         // The caller may have gone.
         let _ = self.done.map(|done| done.send(result));
         DeleteStep::Concluded
+    }
+
+    /// What was asked for, with this aim, may have been done.
+    fn unanswered(mut self, aim: DeleteTarget) -> DeleteStep {
+        self.in_doubt |= matches!(aim, DeleteTarget::Name | DeleteTarget::Seen(..));
+        DeleteStep::Later(self)
     }
 
     const fn was_refused(&self) -> bool {
@@ -262,6 +268,28 @@ mod tests {
                 };
                 assert_eq!(asked, (op, patience), "step {number}");
             }
+        }
+    }
+
+    /// Where the session ends, the node goes with it; and what proxies answer is no word of a server.
+    #[test]
+    fn delete_is_refused_by_rejections_alone() {
+        let codes = [
+            (ErrorCode::NO_AUTH, true),
+            (ErrorCode::NOT_EMPTY, true),
+            (ErrorCode::SESSION_EXPIRED, false),
+            (ErrorCode::CONNECTION_LOSS, false),
+            (ErrorCode::OPERATION_TIMEOUT, false),
+            (ErrorCode::REQUEST_TIMEOUT, false),
+        ];
+        for (code, is_refused) in codes {
+            let unconfirmed = Unconfirmed::default();
+            unconfirmed.begun();
+            let sweep = GuaranteedDelete::new("/node".into(), None);
+            let answer = Answer { zxid: Zxid(9), code, body: Bytes::new() };
+            let step = sweep.heard(Outcome::Answered(answer), &unconfirmed, |_, _| {});
+            assert_eq!(matches!(step, DeleteStep::Refused(..)), is_refused, "{code}");
+            assert_eq!(unconfirmed.hopeful() == 0, is_refused, "{code}");
         }
     }
 
