@@ -27,6 +27,8 @@ pub(crate) struct Followed {
     scope: Scope,
     with_data: bool,
     clears_at_end: bool,
+    /// Whether it has told that all was read, since its session follows it.
+    was_loaded: bool,
 }
 
 impl Followed {
@@ -59,8 +61,18 @@ impl Followed {
         let events = cache.events_from_the_start();
         let twin = cache.events_from_the_start();
         let (told, inherited) = (BTreeMap::new(), BTreeMap::new());
-        let root = root.to_owned();
-        Self { cache, events, twin, told, inherited, root, scope, with_data, clears_at_end }
+        Self {
+            cache,
+            events,
+            twin,
+            told,
+            inherited,
+            root: root.to_owned(),
+            scope,
+            with_data,
+            clears_at_end,
+            was_loaded: false,
+        }
     }
 
     /// Goes on in another session, which may begin on a member that is behind.
@@ -68,6 +80,7 @@ impl Followed {
         worker.ctx.count("caches moved to another session");
         self.cache.move_to(&worker.client);
         self.inherited = self.told.clone();
+        self.was_loaded = false;
     }
 
     /// Takes part in all events, each of which must fit the ones before, and tells of nothing that has not happened.
@@ -87,6 +100,7 @@ impl Followed {
         let mut lagged = false;
         for event in heard {
             lagged |= event == CacheEvent::Lagged;
+            self.was_loaded |= event == CacheEvent::Loaded;
             let fits = self.takes_part_in(worker, &event, lagged);
             all_fit = all_fit.and(fits);
         }
@@ -164,6 +178,9 @@ impl Followed {
         });
         if let Some(wrong) = adds_up.err().or_else(|| worker.ctx.check().copied(&copied)) {
             self.wrong(worker, &wrong);
+        }
+        if copied.follows() && !self.was_loaded {
+            self.wrong(worker, "follows, and has not told that all was read");
         }
     }
 

@@ -194,6 +194,11 @@ async fn idle(solo: &mut Solo) -> Known<()> {
         solo.expect("S1", fits, format_args!("got {} behind {token}", next.token()))?;
         solo.released(next.release().await)?;
     }
+    if solo.worker.rng.one_in(2) {
+        // No task is left that could take it.
+        drop(cohort);
+        return solo.until_left(0).await;
+    }
     let listed = cohort.queue().first(1).await;
     let (listed, _) = solo.read(listed)?;
     let Some(first) = listed.first() else { return Err(Cut::Failed) };

@@ -77,6 +77,9 @@ pub(super) async fn exclusive(solo: &mut Solo) -> Known<()> {
         solo.holds(&next)?;
         return solo.wrong("E1", format_args!("is told that it has lost, and it has not"));
     }
+    if !is_asked {
+        unasked(solo, &next).await?;
+    }
     solo.is_held(&next, next.check()).await?;
     solo.taken(&lock, &next).await?;
     solo.released(next.release().await)?;
@@ -228,6 +231,17 @@ async fn is_behind(solo: &Solo, ticket: &mut Ticket, holders: &[&Guard]) -> Know
     solo.expect("S2", granted.is_none(), format_args!("is granted what is taken"))?;
     let fits = fits(solo, told, there.saturating_sub(1));
     solo.expect("E1", fits, format_args!("is behind {told:?} of {there}"))
+}
+
+/// Nobody has asked the holder for the lock.
+pub(super) async fn unasked(solo: &Solo, holder: &Guard) -> Known<()> {
+    let told = tokio::select! {
+        biased;
+        told = holder.revoked() => told,
+        () = pass(super::LOOK) => return Ok(()),
+    };
+    solo.holds(holder)?;
+    solo.wrong("E1", format_args!("is told {told:?}, and nobody asks for the lock"))
 }
 
 /// The holder hears that others want the lock, and keeps it.
