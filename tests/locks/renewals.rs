@@ -239,3 +239,20 @@ async fn path_made_anew_by_another_is_joined(network: Network) {
         soon("the slow one", second).await.unwrap().unwrap().release().await.unwrap();
     }
 }
+
+/// There is no room for a listing beside the create: the one behind the delete decides.
+#[test_with(in_virtual_time)]
+async fn attempt_without_a_listing_waits_for_the_path(network: Network) {
+    let other = client_on(&network, "theirs").await;
+    let zk = network.options("ours", "", 7).requests_max(1).connect().await.unwrap();
+    let lock = |zk: &Client| Lock::builder(zk, "/lock").rotate_at(1).build();
+    let held = lock(&other).acquire().await.unwrap();
+    let waiting = lock(&zk);
+    let waiting = tokio::spawn(async move { waiting.acquire().await });
+    pass(SOON).await;
+    assert_eq!(contenders(&other, "/lock").await, 1, "it has left");
+    held.release().await.unwrap();
+    let anew = soon("the path", waiting).await.unwrap().unwrap();
+    assert!(anew.path().ends_with("0000000000"), "{}", anew.path());
+    anew.release().await.unwrap();
+}

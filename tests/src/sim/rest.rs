@@ -101,6 +101,10 @@ async fn room(ctx: &ClientContext, client: &Client) -> Look {
 
 fn is_quiet(client: &Client) -> Look {
     let stats = client.stats();
+    let orphans = client.session().orphans();
+    if orphans > 0 {
+        return Look::Otherwise(format!("has {orphans} nodes that it does not need"));
+    }
     match (stats.in_flight, stats.in_flight_bytes) {
         (0, 0) => Look::AsItShould,
         (requests, bytes) => {

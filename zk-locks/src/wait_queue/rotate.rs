@@ -121,12 +121,14 @@ impl WaitQueue {
         if is_usable(&own) && self.renewals().is_refused(&self.client.absolute(&self.path)) {
             return None;
         }
-        // Without an answer the listing behind the delete decides.
         let names = listed.iter().flat_map(|(names, _)| names.iter());
         let others: Vec<_> = names.filter(|name| *name != own.name).collect();
         let is_blocked = |entry: &Entry<&str>| entry.blocks(&own);
+        // Without an answer the listing behind the delete decides.
+        let may_be_worth_it =
+            || listed.is_err() || self.is_worth_a_wait(&own, &others, is_blocked);
         let until = match pace {
-            Pace::MayWait if self.is_worth_a_wait(&own, &others, is_blocked) => self.until(&own),
+            Pace::MayWait if may_be_worth_it() => self.until(&own),
             _ => None,
         };
         let joined = node.stat().czxid;

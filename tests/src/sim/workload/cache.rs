@@ -14,6 +14,9 @@ use crate::sim::{
 /// What caches are of: nodes that clients write, and nodes that come and go at all depths.
 pub(crate) const ROOTS: [&str; 4] = ["/kv", "/kv/r1", "/history", "/watched"];
 
+/// Within how many milliseconds a listener is told what has happened already.
+const LATE: u64 = 1_000;
+
 /// A cache, and what a listener has made of its events.
 pub(crate) struct Followed {
     cache: Cache,
@@ -220,6 +223,20 @@ impl Followed {
         worker.shown_wrong("W4", &format!("has a cache of {root} ({scope:?}) that {what}"));
     }
 
+    /// Its session is over, which listeners hear that come later.
+    async fn has_ended(&self, worker: &Worker) {
+        let mut late = self.cache.events();
+        let stalled = worker.ctx.stalled();
+        let is_told = tokio::select! {
+            biased;
+            _ = late.next() => true,
+            () = pass(LATE) => false,
+        };
+        if !is_told && worker.ctx.stalled() == stalled {
+            self.wrong(worker, "does not tell that its session is over");
+        }
+    }
+
     /// When all faults are over, and nothing happens to the connection, it follows before long.
     async fn settles(&self, worker: &Worker) {
         let Worker { ctx, client, .. } = worker;
@@ -271,6 +288,9 @@ pub(super) async fn work(mut worker: Worker) {
         if worker.rng.one_in(16) {
             followed = Followed::start(&mut worker);
         }
+    }
+    if matches!(worker.client.session().state(), SessionState::Ended(_)) {
+        followed.has_ended(&worker).await;
     }
     if worker.rng.one_in(2) {
         *worker.ctx.kept_cache() = Some(followed);

@@ -20,7 +20,7 @@ use std::fmt;
 use zk_client::{Acl, AclList, Cause, Client, Error, ReadError, Rejection, WriteError};
 use zk_proto::path::join;
 
-use self::model::Model;
+use self::model::{Change, Model};
 use super::{Over, Worker, unless_over};
 
 /// Where the nodes are.
@@ -74,6 +74,14 @@ impl View {
             ("", path) => path.to_owned(),
             (above, "/") => above.to_owned(),
             (above, path) => format!("{above}{path}"),
+        }
+    }
+
+    /// What a change asks for: of the root itself, a number below it.
+    fn target(&self, change: &Change) -> String {
+        match change {
+            Change::Create { path, .. } if path == "/" => join(&self.path("/"), ""),
+            _ => self.path(change.path()),
         }
     }
 }
@@ -227,8 +235,20 @@ impl Errands {
                 Cause::NotConnected | Cause::DeadlineExceeded | Cause::QueueFull | Cause::Throttled
             )
         );
-        if matches!(cause, Some(Cause::CostsConnection(_))) {
-            self.wrong("E1", format_args!("a short request is found guilty: {cause:?}"));
+        // Nothing is wrong with it, and its answer is short.
+        let is_guilty = matches!(
+            cause,
+            Some(
+                Cause::CostsConnection(_)
+                    | Cause::InvalidPath(_)
+                    | Cause::InvalidArgument(_)
+                    | Cause::Undecodable(_)
+                    | Cause::Mismatch(_)
+                    | Cause::ReplyTooLarge { .. }
+            )
+        );
+        if is_guilty {
+            self.wrong("E1", format_args!("a sound request is found guilty: {cause:?}"));
         }
         if self.is_patient && is_impatient {
             self.wrong("L4", format_args!("a patient request fails: {cause:?}"));

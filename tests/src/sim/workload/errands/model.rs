@@ -220,7 +220,10 @@ impl Change {
 
 /// The parent of a node, whose name may be the number alone that it is given.
 fn parent_of(path: &str) -> Option<&str> {
-    path.strip_suffix('/').filter(|above| !above.is_empty()).or_else(|| parent(path))
+    match path {
+        "/" => Some(path),
+        _ => path.strip_suffix('/').or_else(|| parent(path)),
+    }
 }
 
 pub(super) const fn is_sequential(mode: CreateMode) -> bool {

@@ -28,7 +28,7 @@ impl Errands {
         let corked = self.worker.rng.one_in(2).then(|| view.client.cork());
         let client = corked.as_deref().unwrap_or(&view.client);
         let submitted = |change| {
-            let path = view.path(Change::path(change));
+            let path = view.target(change);
             Sent::of(client, &path, change).map(Sent::submitted)
         };
         let mut asked: Vec<(usize, Answer)> =

@@ -23,7 +23,7 @@ impl Errands {
         let client = self.waiting(&view);
         let Some(mut next) = self.there.clone() else { return Ok(()) };
         let said = next.apply_all(&changes);
-        let paths: Vec<String> = changes.iter().map(|change| view.path(change.path())).collect();
+        let paths: Vec<String> = changes.iter().map(|change| view.target(change)).collect();
         let lists = lists();
         let mut multi = client.multi();
         for (change, path) in changes.iter().zip(&paths) {

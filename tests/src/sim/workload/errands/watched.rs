@@ -34,7 +34,7 @@ impl Errands {
         let writer = self.view();
         let what = format!("{change:?}, watched");
         let request = writer.client.multi();
-        let absolute = writer.path(change.path());
+        let absolute = writer.target(&change);
         let done = match &change {
             Change::Create { data, mode, .. } => request.create(&absolute, data, *mode),
             Change::Set { data, .. } => request.set(&absolute, data),

@@ -65,11 +65,14 @@ impl Errands {
     pub(super) fn any_change(&mut self) -> Change {
         let path = self.any();
         match self.worker.rng.below(7) {
-            0..=2 if path != "/" => {
+            0..=2 => {
                 let (mode, data, above) = (self.mode(), self.data(), self.above());
-                let is_number = is_sequential(mode) && self.worker.rng.one_in(4);
-                // Its name is the number that servers give it.
-                let path = if is_number { join(&path, "") } else { path };
+                let path = match is_sequential(mode) && self.worker.rng.one_in(4) {
+                    // Its name is the number that servers give it.
+                    true => join(&path, ""),
+                    false if path == "/" => join(&path, "n0"),
+                    false => path,
+                };
                 Change::Create { path, data, mode, list: self.list(), above }
             }
             3 | 4 if path != "/" => Change::Delete { version: self.version(&path), path },
@@ -90,7 +93,7 @@ impl Errands {
         let change = self.any_change();
         let view = self.view();
         let client = self.waiting(&view);
-        let path = view.path(change.path());
+        let path = view.target(&change);
         let Some(request) = Sent::of(&client, &path, &change) else { return Ok(()) };
         let answer = request.answered().await;
         let is_certain = self.judge(&view, &change, answer)?;

@@ -14,6 +14,7 @@
 //! | `limits` | how long something is held at most |
 //! | `meeting` | barriers, groups |
 //! | `leading` | the election |
+//! | `renewal` | paths that are made anew |
 //! | `seats` | nodes that recipes are made of |
 //! | `outcomes` | what comes of a call, and has to |
 //! | `tally` | what observers are told |
@@ -28,6 +29,7 @@ mod meeting;
 mod outcomes;
 mod permits;
 mod queue;
+mod renewal;
 mod seats;
 mod sharing;
 mod tally;
@@ -108,7 +110,7 @@ impl Solo {
         self.path = format!("{ROOT}/c{client}-{session}-{unique:x}");
         self.description = format!("use {} by client {client}", self.uses);
         self.tally = Arc::new(Tally::new(&self.worker.ctx));
-        let played = match self.worker.rng.below(20) {
+        let played = match self.worker.rng.below(21) {
             0..=2 => queue::exclusive(self).await,
             3 => variants::simple(self).await,
             4 => variants::multi(self).await,
@@ -120,7 +122,8 @@ impl Solo {
             11 => limits::play(self).await,
             12 | 13 => seats::play(self).await,
             14..=16 => copies::play(self).await,
-            17 | 18 => hearing::play(self).await,
+            17 => renewal::play(self).await,
+            18 | 19 => hearing::play(self).await,
             _ => leading::play(self).await,
         };
         match played {

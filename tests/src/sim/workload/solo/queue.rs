@@ -244,6 +244,23 @@ pub(super) async fn unasked(solo: &Solo, holder: &Guard) -> Known<()> {
     solo.wrong("E1", format_args!("is told {told:?}, and nobody asks for the lock"))
 }
 
+/// The holder has heard that somebody asks for the lock, and hears it again.
+pub(super) async fn still_asked(solo: &Solo, holder: &Guard) -> Known<()> {
+    tokio::select! {
+        biased;
+        told = holder.revoked() => match told {
+            Ok(()) => Ok(()),
+            Err(lost) => {
+                solo.holds(holder)?;
+                solo.wrong("E1", format_args!("is told {lost}, and it holds the lock"))
+            }
+        },
+        () = pass(super::LOOK) => {
+            solo.wrong("E1", format_args!("does not know any more that it was asked"))
+        }
+    }
+}
+
 /// The holder hears that others want the lock, and keeps it.
 pub(super) async fn asked_back(solo: &Solo, queue: &Queue, holder: &Guard) -> Known<()> {
     let listed = queue.first(1).await;
@@ -264,6 +281,7 @@ pub(super) async fn asked_back(solo: &Solo, queue: &Queue, holder: &Guard) -> Kn
         solo.holds(holder)?;
         return solo.wrong("E1", format_args!("is told that it has lost, and it has not"));
     }
+    still_asked(solo, holder).await?;
     let listed = queue.first(1).await;
     let (listed, _) = solo.read(listed)?;
     solo.holds(holder)?;

@@ -4,7 +4,7 @@ use zk_locks::{AcquireError, Kind, Layout, ReadGuard, RwLock, Status, WriteGuard
 
 use super::{
     Cut, Known, Solo,
-    queue::{asked_back, places},
+    queue::{asked_back, places, still_asked, unasked},
 };
 use crate::sim::workload::rw_lock::{Reading, Writing};
 
@@ -128,7 +128,8 @@ async fn downgraded(
     if layout != Layout::Bare && solo.worker.rng.one_in(5) {
         return gone(solo, writer).await;
     }
-    if solo.worker.rng.one_in(3) {
+    let is_asked = solo.worker.rng.one_in(3);
+    if is_asked {
         // Its node has another version then.
         asked_back(solo, &writing.queue(), &writer).await?;
     }
@@ -153,6 +154,10 @@ async fn downgraded(
     }
     let fits = reader.token() == token && layout != Layout::Bare;
     solo.expect("S1", fits, format_args!("{} instead of {token}", reader.token()))?;
+    match is_asked {
+        true => still_asked(solo, &reader).await?,
+        false => unasked(solo, &reader).await?,
+    }
     let with = solo.free(reading).await?;
     solo.is_held(&reader, reader.check()).await?;
     solo.taken(writing, &reader).await?;

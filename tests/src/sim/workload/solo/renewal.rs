@@ -1,0 +1,109 @@
+//! A path that is made anew before its numbers end.
+
+use zk_client::{Acl, AclList, Id, Perms};
+use zk_locks::{Guard, Lock};
+use zk_proto::path::parse_sequence;
+
+use super::{Cut, Known, Solo};
+use crate::sim::pass;
+
+/// The largest number from which on paths are made anew.
+const LIMIT_MAX: u64 = 5;
+
+/// Longer than a wait in vain, and shorter than attempts wait for a path to become empty, in milliseconds.
+const HELD: u64 = 5_000;
+
+/// Of somebody who is not there.
+const HASH: &str = "qJ7HQqzpyLxCuC/lYhQGu1yzMK0=";
+
+/// Attempts until one has the last number.
+const ATTEMPTS: usize = 20;
+
+pub(super) async fn play(solo: &mut Solo) -> Known<()> {
+    let limit = solo.worker.rng.within(1, LIMIT_MAX) as i32;
+    let others = AclList::from_iter([Acl::open_unsafe(), Id::digest("ann", HASH).may(Perms::READ)]);
+    let open = AclList::from_iter([Acl::open_unsafe()]);
+    // What somebody has made by hand stays as it is.
+    let (data, list): (&[u8], _) = match solo.worker.rng.below(3) {
+        0 => (b"by hand", &open),
+        1 => (b"", &others),
+        _ => (b"", &open),
+    };
+    let made = solo.worker.client.create(&solo.path, data).parents().acl(list).await;
+    made.or(Err(Cut::Failed))?;
+    let builder = Lock::builder(&solo.worker.client, &solo.path).acl(&open);
+    let lock = solo.set_up(builder.rotate_at(limit));
+    let mut last: Option<Guard> = None;
+    for _ in 0..ATTEMPTS {
+        if let Some(last) = last.take() {
+            solo.released(last.release().await)?;
+        }
+        let guard = attempt(solo, &lock, limit).await?;
+        if number(&guard) == Some(limit - 1) {
+            last = Some(guard);
+            break;
+        }
+        solo.released(guard.release().await)?;
+    }
+    if let Some(last) = last {
+        behind(solo, &lock, limit, last).await?;
+    }
+    let (shown, acl) = {
+        let client = &solo.worker.client;
+        (client.get(&solo.path).await, client.acl(&solo.path).await)
+    };
+    let ((shown, _), (acl, _)) = (solo.read(shown)?, solo.read(acl)?);
+    let fits = *shown == *data && acl.iter().count() == list.iter().count();
+    solo.expect("X4", fits, format_args!("had {data:?} and {list:?}, has {shown:?} and {acl:?}"))
+}
+
+fn number(guard: &Guard) -> Option<i32> {
+    let digits = guard.path().len().checked_sub(10)?;
+    parse_sequence(guard.path().get(digits..)?)
+}
+
+/// Nobody else is there, so its number is small.
+async fn attempt(solo: &mut Solo, lock: &Lock, limit: i32) -> Known<Guard> {
+    let epoch = solo.worker.client.session().epoch();
+    let guard = solo.free(lock).await?;
+    // A member that is behind may show those that have gone.
+    if solo.worker.client.session().epoch() == epoch {
+        is_small(solo, &guard, limit)?;
+    }
+    Ok(guard)
+}
+
+fn is_small(solo: &Solo, guard: &Guard, limit: i32) -> Known<()> {
+    let fits = number(guard).is_some_and(|number| number < limit);
+    solo.expect("S3", fits, format_args!("has {}, with a limit of {limit}", guard.path()))
+}
+
+/// One that comes while the last number is in use leaves, and waits for another path.
+async fn behind(solo: &mut Solo, lock: &Lock, limit: i32, last: Guard) -> Known<()> {
+    let epoch = solo.worker.client.session().epoch();
+    let wait = lock.acquire();
+    tokio::pin!(wait);
+    solo.still_waits("S2", wait.as_mut(), &[&last]).await?;
+    if solo.worker.rng.one_in(2) {
+        let early = tokio::select! {
+            biased;
+            early = &mut wait => Some(early),
+            () = pass(solo.worker.rng.within(1, HELD)) => None,
+        };
+        solo.holds(&last)?;
+        if let Some(early) = early {
+            drop(solo.had("waiting for", early)?);
+            return solo.wrong("S2", format_args!("does not wait"));
+        }
+    }
+    let before = last.token();
+    solo.released(last.release().await)?;
+    let guard = wait.await;
+    let guard = solo.had("waiting for", guard)?;
+    solo.expect("S1", guard.token() > before, format_args!("{before} is not followed"))?;
+    if solo.worker.client.session().epoch() == epoch {
+        is_small(solo, &guard, limit)?;
+    }
+    solo.worker.ctx.count("paths made anew");
+    solo.released(guard.release().await)
+}
