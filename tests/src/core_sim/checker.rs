@@ -40,6 +40,10 @@ pub(crate) struct Checker {
     /// at.
     pub(crate) restored: Vec<(Zxid, Vec<Rearmed>)>,
     pub(crate) connected: bool,
+    /// Whether a member without a quorum serves it: what that shows is required of no other.
+    reads_alone: bool,
+    /// Whether others know the session.
+    is_global: bool,
     pub(crate) over: Option<CloseReason>,
     /// What is wrong, in the order of finding it.
     pub(crate) violations: Vec<String>,
@@ -182,7 +186,9 @@ impl Checker {
         if zxid < self.seen {
             self.wrong(format!("S7: {zxid} was shown after {}", self.seen));
         }
-        self.seen = self.seen.max(zxid);
+        if !self.reads_alone {
+            self.seen = self.seen.max(zxid);
+        }
         let wrong = self.watches.values_mut().filter_map(|watch| watch.up_to(zxid, log).err());
         let wrong: Vec<_> = wrong.collect();
         self.violations.extend(wrong);
@@ -237,7 +243,11 @@ impl Checker {
         }
         match state {
             State::Connected(negotiated) => {
-                if self.id.is_some_and(|id| id != negotiated.id) {
+                self.reads_alone = negotiated.read_only;
+                let is_same = self.id.is_none_or(|id| id == negotiated.id);
+                let was_global = self.is_global;
+                self.is_global |= !negotiated.read_only;
+                if was_global && !is_same {
                     self.wrong(format!("S7: {negotiated:?} is another session"));
                 }
                 self.id = Some(negotiated.id);

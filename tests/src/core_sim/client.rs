@@ -8,7 +8,7 @@ use zk_proto::{
 };
 use zk_testkit::{real::Release, sim::LinkId};
 
-use super::{checker::Checker, tap::Tap, workload::Wish};
+use super::{checker::Checker, dialing::Dialing, tap::Tap, workload::Wish};
 
 /// A client, which lives through any number of sessions.
 #[derive(Debug)]
@@ -21,6 +21,7 @@ pub(crate) struct Client {
     /// Whether it knows that it is connected.
     pub(crate) is_made: bool,
     pub(crate) tap: Tap,
+    pub(crate) dialing: Dialing,
     /// The servers that the session has dialed last, as far back as none of them has its turn again.
     dialed: VecDeque<usize>,
     /// When its user asks for something.
@@ -47,6 +48,7 @@ impl Client {
             link: None,
             is_made: false,
             tap: Tap::default(),
+            dialing: Dialing::default(),
             dialed: VecDeque::new(),
             ask_at: u64::MAX,
             writable_at: None,
@@ -69,6 +71,7 @@ impl Client {
     pub(crate) fn begin(&mut self, config: Config, seed: u64, now: Time) {
         self.session = Session::new(config, seed, now);
         self.checker = Checker::default();
+        self.dialing = Dialing::default();
         self.dialed.clear();
         self.reborn_at = None;
     }
@@ -81,6 +84,11 @@ impl Client {
             self.dialed.pop_front();
         }
         is_in_turn
+    }
+
+    /// The session asks the next server something: that counts as its turn.
+    pub(crate) fn probes(&mut self) {
+        self.dialed.clear();
     }
 
     /// Never the same twice, and greater for each.

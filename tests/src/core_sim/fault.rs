@@ -86,6 +86,26 @@ pub(crate) fn schedule(rng: &mut Rng, stage: &Stage, timeout: Duration) -> Sched
     schedule
 }
 
+/// Has a member be alone for long enough to serve those that only read, of whom some reach no other for a while.
+pub(crate) fn leave_alone(schedule: &mut Schedule, rng: &mut Rng, stage: &Stage) {
+    let timeout = stage.session_timeout;
+    let at = rng.within(stage.from, stage.until / 2);
+    let (alone, lasts) = (rng.index(stage.members), timeout * 5);
+    let mut add = |at, fault, target, lasts| {
+        schedule.0.push(Incident { at, fault, target, lasts, amount: 0 });
+    };
+    add(at, Fault::CutOff, Target::Member(alone), lasts);
+    for client in 0..stage.clients {
+        let (at, lasts) =
+            (at + rng.within(timeout / 2, timeout * 2), rng.within(timeout / 4, timeout * 2));
+        for member in (0..stage.members).filter(|member| *member != alone) {
+            add(at, Fault::Isolate, Target::Path(client, member), lasts);
+        }
+        add(at, Fault::Reset, Target::Client(client), 0);
+    }
+    schedule.0.sort_by_key(|incident| incident.at);
+}
+
 /// Times that connections are made to break between two deliveries.
 const BREAKS_MAX: u64 = 24;
 

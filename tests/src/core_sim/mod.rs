@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `plan`, `fault` | a run as data: the participants, and what goes wrong when |
 //! | `world`, `client`, `tap` | sessions, their users, and the bytes between them and the network |
+//! | `dialing` | how long a server is tried, and the search for one that takes writes |
 //! | `run` | the shape of a run |
 //! | `workload` | what users ask for |
 //! | `change_log` | the ensemble's history, replayed |
@@ -28,12 +29,13 @@
 //! | W3 | each event is the next change that concerns its watch |
 //! | W4 | persistent watches hear of every change, in order, but for gaps that are reported to them |
 //! | W5 | the same for the parts of a multi |
-//! | L1 | after everything is healed all clients are connected, and are answered, within a bound |
+//! | L1 | after everything is healed all clients are connected, and are answered, within a bound; no attempt takes more than its share of the session's life; who can only read goes on looking for another server |
 //! | L4 | closing takes no longer than it may |
 
 mod change_log;
 mod checker;
 mod client;
+mod dialing;
 mod exhaustive;
 mod fault;
 mod plan;

@@ -37,10 +37,15 @@ pub struct Plan {
     /// Whether every other client sends such short requests only that it takes several to arm all watches
     /// again.
     pub is_cramped: bool,
+    /// Whether members without a quorum serve reads, to every other client.
+    pub has_readers: bool,
 }
 
 /// The unit of the servers' timers: small, so that sessions can be short.
 pub(crate) const TICK: Duration = Duration::from_millis(500);
+
+/// The part of chance that decides on members that serve those who only read.
+const READERS: u64 = 0x2EAD;
 
 /// How long a new leader takes to be found: in proportion to the tick, as where that has two seconds.
 pub(crate) const ELECTION: Duration = Duration::from_millis(75);
@@ -60,19 +65,33 @@ impl Plan {
         let pause = until / rng.within(4, 31);
         let stage =
             Stage { from: session_timeout / 2, until, clients, members, session_timeout, pause };
+        let mut schedule = fault::schedule(&mut rng, &stage, timeout);
+        // From a chance of its own, so that other seeds stand for what they did before.
+        let mut apart = Rng::new(seed).fork(READERS);
+        let has_readers = members > 2 && apart.one_in(3);
+        if has_readers {
+            fault::leave_alone(&mut schedule, &mut apart, &stage);
+        }
         Self {
             seed,
             clients,
             members,
             release,
             timeout,
-            schedule: fault::schedule(&mut rng, &stage, timeout),
+            schedule,
             by_delivery: fault::breaks(&mut rng, &stage),
             heal: timeout * 12,
             latency: *rng.pick(&[(50, 400), (200, 5_000), (20, 60_000)]),
             is_scripted: false,
             is_cramped: rng.per_mille(500),
+            has_readers,
         }
+    }
+
+    /// Whether a client takes members without a quorum.
+    #[must_use]
+    pub const fn reads_alone(&self, client: usize) -> bool {
+        self.has_readers && client % 2 == 0
     }
 
     /// Two clients and two members, and conversations that begin the same each time.
@@ -90,6 +109,7 @@ impl Plan {
             latency: (1_000, 1_000),
             is_scripted: true,
             is_cramped: false,
+            has_readers: false,
         }
     }
 }

@@ -7,7 +7,7 @@ use zk_proto::Time;
 use super::{
     plan::{Plan, script},
     report::Report,
-    workload::Wish,
+    workload::{WATCHES_MAX, Wish},
     world::World,
 };
 
@@ -154,8 +154,11 @@ impl World<'_> {
                 let choice = self.rng.next();
                 client.unwatch(now, choice);
             }
+            // What a member without a quorum has shown, watches on others may tell once more.
+            let reads_alone = self.plan.reads_alone(number);
             for _ in 0..=self.rng.below(3) {
-                let wish = Wish::any(&mut self.rng, client.checker.watches(), self.plan.release);
+                let watches = if reads_alone { WATCHES_MAX } else { client.checker.watches() };
+                let wish = Wish::any(&mut self.rng, watches, self.plan.release);
                 client.ask(now, wish, self.plan.release);
             }
         } else if let Some(batch) = script(number).get(client.batches) {

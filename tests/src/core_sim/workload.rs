@@ -19,7 +19,7 @@ use super::{change_log::mark, watching::Watching};
 const PATHS: [&str; 6] = ["/a", "/b", "/a/x", "/b/x", "/b/y", "/log"];
 
 /// Watches of one session above which it asks for no more, and how many of them may be persistent.
-const WATCHES_MAX: (usize, usize) = (12, 3);
+pub(crate) const WATCHES_MAX: (usize, usize) = (12, 3);
 
 /// One thing to ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

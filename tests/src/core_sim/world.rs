@@ -5,10 +5,10 @@ use std::{task::Waker, time::Duration};
 use bytes::Buf as _;
 use zk_proto::{
     Time,
-    session::{Config, LinkError, Output},
+    session::{self, Config, LinkError, Output},
 };
 use zk_testkit::{
-    server,
+    server::{self, Member},
     sim::{ConnectorId, Fault, Rng, Setup, State},
 };
 
@@ -45,6 +45,12 @@ pub(crate) struct World<'a> {
     pub(crate) violations: Vec<String>,
 }
 
+/// Servers are named by their numbers.
+fn member_of(server: &str) -> usize {
+    let member = server.split(':').next().and_then(|member| member.parse().ok());
+    member.expect("it is a number")
+}
+
 impl<'a> World<'a> {
     pub(crate) fn new(plan: &'a Plan) -> Self {
         let mut servers = server::Config::default();
@@ -55,6 +61,7 @@ impl<'a> World<'a> {
         servers.keep_history = true;
         servers.seed = plan.seed;
         servers.release = plan.release;
+        servers.read_only_mode = plan.has_readers;
         let Plan { seed, clients, latency, ref schedule, .. } = *plan;
         let state = State::without_runtime(Setup {
             seed,
@@ -98,6 +105,7 @@ impl<'a> World<'a> {
         if self.plan.is_cramped && client % 2 == 1 {
             config.request_len_max = CRAMPED_LEN_MAX;
         }
+        config.read_only = self.plan.reads_alone(client);
         config
     }
 
@@ -113,7 +121,8 @@ impl<'a> World<'a> {
             return None;
         }
         let deadline = client.session.deadline().map(|deadline| self.state.at(deadline));
-        let planned = [deadline, client.writable_at, client.reborn_at, Some(client.ask_at)];
+        let probed = client.dialing.due();
+        let planned = [deadline, client.writable_at, client.reborn_at, Some(client.ask_at), probed];
         planned.into_iter().flatten().min()
     }
 
@@ -128,9 +137,12 @@ impl<'a> World<'a> {
         }
         self.connect(number);
         self.read(number);
-        let time = self.now();
+        let (time, stalled) = (self.now(), self.state.stalled(number as u32));
         let client = &mut self.clients[number];
         client.writable_at.take_if(|at| *at <= now);
+        if let Some((server, answer)) = client.dialing.answer(now, stalled) {
+            client.session.probed(time, &server, answer);
+        }
         if client.session.deadline().is_some_and(|deadline| deadline <= time) {
             client.session.elapsed(time);
         }
@@ -147,7 +159,7 @@ impl<'a> World<'a> {
         }
         self.write(number);
         let now = self.now();
-        let Self { clients, violations, plan, .. } = self;
+        let Self { clients, violations, plan, state, .. } = self;
         let client = &mut clients[number];
         let session = &client.session;
         let is_over = session.over().is_some();
@@ -158,6 +170,10 @@ impl<'a> World<'a> {
         if session.lease().is_some_and(|lease| is_over || lease > longest) {
             violations.push(format!("S4: a lease of {:?} at {now}", session.lease()));
         }
+        let stalled = state.stalled(number as u32);
+        if !client.is_closing {
+            violations.extend(client.dialing.check(state.now(), stalled).err());
+        }
         violations.append(&mut client.checker.violations);
     }
 
@@ -166,10 +182,23 @@ impl<'a> World<'a> {
         let client = &mut self.clients[number];
         match output {
             Output::Dial { server } => self.dial(number, &server),
+            Output::Probe { server } => {
+                client.probes();
+                let member = member_of(&server);
+                let path = self.state.net.path(number as u32, member);
+                let is_reached = path.isolated == 0 && path.refuse == 0;
+                let takes_writes = is_reached && self.state.ensemble.is_in_touch(Member(member));
+                client.dialing.asks(now, server, takes_writes, &mut self.rng);
+            }
             Output::HangUp if client.link.is_none() => {
                 self.violations.push(format!("client {number} hangs up on nobody"));
             }
-            Output::HangUp | Output::Failed { .. } => self.leave(number),
+            Output::HangUp | Output::Failed { .. } => {
+                let stalled = self.state.stalled(number as u32);
+                let ended = client.dialing.ends(now, stalled, self.plan.members);
+                self.violations.extend(ended.err());
+                self.leave(number);
+            }
             Output::Reply { token, outcome } => {
                 client.checker.concluded(token, &outcome, &self.log);
             }
@@ -177,6 +206,15 @@ impl<'a> World<'a> {
                 client.checker.noticed(watcher, &notice, &self.log);
             }
             Output::State(state) => {
+                let negotiated = match &state {
+                    session::State::Connected(negotiated) => Some(negotiated),
+                    _ => None,
+                };
+                let stalled = self.state.stalled(number as u32);
+                client.dialing.goes_over_to(now, stalled, negotiated);
+                if negotiated.is_some_and(|it| it.read_only) {
+                    self.report.met("connections that only read");
+                }
                 client.checker.state(&state);
                 if client.checker.over.is_some() {
                     client.reborn_at = Some(now + self.rng.within(1_000, 400_000));
@@ -187,13 +225,14 @@ impl<'a> World<'a> {
     }
 
     fn dial(&mut self, number: usize, server: &str) {
-        let member = server.split(':').next().and_then(|member| member.parse().ok());
-        let member = member.expect("servers are named by their numbers");
+        let member = member_of(server);
+        let (now, stalled) = (self.state.now(), self.state.stalled(number as u32));
         let client = &mut self.clients[number];
         if !client.dials(member, self.plan.members) {
             self.violations
                 .push(format!("L1: member {member} is dialed before the others had their turn"));
         }
+        client.dialing.begins(now, stalled);
         client.link = Some(self.state.dial(number as u32, ConnectorId::default(), member));
         client.tap = Tap::default();
         (client.is_made, client.writable_at) = (false, None);

@@ -125,8 +125,7 @@ impl WaitQueue {
         let others: Vec<_> = names.filter(|name| *name != own.name).collect();
         let is_blocked = |entry: &Entry<&str>| entry.blocks(&own);
         // Without an answer the listing behind the delete decides.
-        let may_be_worth_it =
-            || listed.is_err() || self.is_worth_a_wait(&own, &others, is_blocked);
+        let may_be_worth_it = || listed.is_err() || self.is_worth_a_wait(&own, &others, is_blocked);
         let until = match pace {
             Pace::MayWait if may_be_worth_it() => self.until(&own),
             _ => None,
