@@ -53,8 +53,8 @@ pub struct DurableGuard {
     live: LiveGrant,
     /// Dropping it ends the task that renews the grant.
     stop: Option<oneshot::Sender<()>>,
-    /// For how long it was held, and whether it was lost, once it has been released: its end is no loss then.
-    over: Option<(Duration, Option<Lost>)>,
+    /// Whether observers know that it is over.
+    is_reported: bool,
 }
 
 impl DurableGuard {
@@ -71,8 +71,8 @@ impl DurableGuard {
         let path = &*terms.path;
         observers.granted(&Grant { path, token, waited: time, ahead });
         let tenure = Arc::new(Tenure::new(&client, token, terms));
-        let (since, stop, over) = (Instant::now(), None, None);
-        let mut guard = Self { tenure, client, since, observers, live, stop, over };
+        let (since, stop, is_reported) = (Instant::now(), None, false);
+        let mut guard = Self { tenure, client, since, observers, live, stop, is_reported };
         guard.keep(Begins::Early);
         guard
     }
@@ -187,7 +187,7 @@ impl DurableGuard {
     /// [`ReleaseError`]. The lock stays locked, until its owner takes and releases it, or its lease is over; if the session has
     /// [ended](ReleaseError::SessionEnded), it may be free already: the answer did not come.
     pub fn release(mut self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
-        self.over = Some(self.so_far());
+        self.report();
         // First, or it would notice that the grant is gone.
         self.stop = None;
         let deleted = self.client.delete(&self.tenure.terms.path).if_exists().submit();
@@ -210,18 +210,21 @@ impl DurableGuard {
         self.release()
     }
 
-    /// For how long it has been held, and whether it is lost.
-    fn so_far(&self) -> (Duration, Option<Lost>) {
-        (self.since.elapsed(), self.tenure.loss())
+    /// Tells observers that it is over, once.
+    fn report(&mut self) {
+        if std::mem::replace(&mut self.is_reported, true) {
+            return;
+        }
+        let Terms { path, .. } = &self.tenure.terms;
+        let (held, lost) = (self.since.elapsed(), self.tenure.loss());
+        let token = self.tenure.token;
+        self.observers.released(&Release { path, token, held, lost });
     }
 }
 
 impl Drop for DurableGuard {
     fn drop(&mut self) {
-        let Terms { path, .. } = &self.tenure.terms;
-        let (held, lost) = self.over.unwrap_or_else(|| self.so_far());
-        let token = self.tenure.token;
-        self.observers.released(&Release { path, token, held, lost });
+        self.report();
     }
 }
 

@@ -6,6 +6,7 @@
 //! | `queue` | the exclusive lock |
 //! | `variants` | other locks that one contender holds |
 //! | `cohorts` | the cohort lock |
+//! | `durable` | the durable lock |
 //! | `sharing` | the read/write lock |
 //! | `permits` | the semaphore |
 //! | `copies` | caches |
@@ -21,6 +22,7 @@
 
 mod cohorts;
 mod copies;
+mod durable;
 mod following;
 mod hearing;
 mod leading;
@@ -110,7 +112,7 @@ impl Solo {
         self.path = format!("{ROOT}/c{client}-{session}-{unique:x}");
         self.description = format!("use {} by client {client}", self.uses);
         self.tally = Arc::new(Tally::new(&self.worker.ctx));
-        let played = match self.worker.rng.below(21) {
+        let played = match self.worker.rng.below(22) {
             0..=2 => queue::exclusive(self).await,
             3 => variants::simple(self).await,
             4 => variants::multi(self).await,
@@ -123,7 +125,8 @@ impl Solo {
             12 | 13 => seats::play(self).await,
             14..=16 => copies::play(self).await,
             17 => renewal::play(self).await,
-            18 | 19 => hearing::play(self).await,
+            18 => durable::play(self).await,
+            19 | 20 => hearing::play(self).await,
             _ => leading::play(self).await,
         };
         match played {

@@ -1,6 +1,6 @@
 //! The exclusive lock: one contender behind the other.
 
-use zk_client::{CreateMode, Error};
+use zk_client::{Acl, AclList, CreateMode, Error, Id, Perms, ReadError, Rejection};
 use zk_locks::{AcquireError, ForeignNodes, Guard, Layout, Lock, Queue, Status, Ticket};
 use zk_proto::path::{join, name};
 
@@ -35,6 +35,9 @@ pub(super) async fn exclusive(solo: &mut Solo) -> Known<()> {
     solo.taken(&other, &holder).await?;
     let listed = lock.queue().contenders().await;
     solo.lists(&solo.read(listed)?, &[&holder])?;
+    if solo.worker.rng.one_in(4) {
+        unreadable(solo, &lock, &holder).await?;
+    }
     limited(solo, &holder).await?;
     if solo.worker.rng.one_in(3) {
         stranger(solo, layouts[0], &holder).await?;
@@ -127,6 +130,23 @@ async fn looks_right(solo: &Solo, layout: Layout, guard: &Guard) -> Known<()> {
     let own = stat.ephemeral_owner == solo.worker.client.session().id();
     let fits = says && own && stat.czxid.0 == guard.token().get();
     solo.expect("S3", fits, format_args!("has a node with {data:?} and {stat:?}"))
+}
+
+/// A contender that may not be read is not left out in silence.
+async fn unreadable(solo: &Solo, lock: &Lock, holder: &Guard) -> Known<()> {
+    let client = &solo.worker.client;
+    let perms = Perms::WRITE | Perms::CREATE | Perms::DELETE | Perms::ADMIN;
+    let hidden = AclList::from_iter([Acl { perms, id: Id::anyone() }]);
+    client.set_acl(holder.path(), &hidden).await.or(Err(Cut::Failed))?;
+    let listed = lock.queue().contenders().await;
+    let shown = AclList::from_iter([Acl::open_unsafe()]);
+    client.set_acl(holder.path(), &shown).await.or(Err(Cut::Failed))?;
+    solo.holds(holder)?;
+    match listed {
+        Err(ReadError::Rejected(Rejection::NoAuth)) => Ok(()),
+        Err(ReadError::Unavailable(_)) => Err(Cut::Failed),
+        told => solo.wrong("E1", format_args!("is told {told:?}, and may not read one of them")),
+    }
 }
 
 /// The longest queue that somebody stands in.
