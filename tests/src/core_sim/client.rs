@@ -86,7 +86,7 @@ impl Client {
         is_in_turn
     }
 
-    /// The session asks the next server something: that counts as its turn.
+    /// The session looks for another server: the one that it finds is the next, and the order begins anew.
     pub(crate) fn probes(&mut self) {
         self.dialed.clear();
     }

@@ -68,7 +68,7 @@ impl Plan {
         let mut schedule = fault::schedule(&mut rng, &stage, timeout);
         // From a chance of its own, so that other seeds stand for what they did before.
         let mut apart = Rng::new(seed).fork(READERS);
-        let has_readers = members > 2 && apart.one_in(3);
+        let has_readers = members > 2 && apart.one_in(2);
         if has_readers {
             fault::leave_alone(&mut schedule, &mut apart, &stage);
         }

@@ -154,7 +154,7 @@ impl World<'_> {
                 let choice = self.rng.next();
                 client.unwatch(now, choice);
             }
-            // What a member without a quorum has shown, watches on others may tell once more.
+            // These set no watches: on a full member they may report again what a member without a quorum has shown.
             let reads_alone = self.plan.reads_alone(number);
             for _ in 0..=self.rng.below(3) {
                 let watches = if reads_alone { WATCHES_MAX } else { client.checker.watches() };

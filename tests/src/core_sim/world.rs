@@ -5,7 +5,7 @@ use std::{task::Waker, time::Duration};
 use bytes::Buf as _;
 use zk_proto::{
     Time,
-    session::{self, Config, LinkError, Output},
+    session::{self, Config, LinkError, Output, ProbeAnswer},
 };
 use zk_testkit::{
     server::{self, Member},
@@ -15,6 +15,7 @@ use zk_testkit::{
 use super::{
     change_log::ChangeLog,
     client::Client,
+    dialing::Moment,
     fault::isolates_members,
     plan::{ELECTION, Plan, TICK},
     report::Report,
@@ -98,6 +99,11 @@ impl<'a> World<'a> {
         self.state.time(self.state.now())
     }
 
+    /// The present, for a client.
+    fn moment(&self, client: usize) -> Moment {
+        Moment { at: self.state.now(), stalled: self.state.stalled(client as u32) }
+    }
+
     pub(crate) fn config(&self, client: usize) -> Config {
         let servers = (0..self.plan.members).map(|member| format!("{member}:2181"));
         let mut config = Config::new(servers);
@@ -137,12 +143,19 @@ impl<'a> World<'a> {
         }
         self.connect(number);
         self.read(number);
-        let (time, stalled) = (self.now(), self.state.stalled(number as u32));
+        let (time, moment) = (self.now(), self.moment(number));
         let client = &mut self.clients[number];
         client.writable_at.take_if(|at| *at <= now);
-        if let Some((server, answer)) = client.dialing.answer(now, stalled) {
+        if let Some((server, answer)) = client.dialing.answer(moment) {
             client.session.probed(time, &server, answer);
+            self.settle(number);
+            let client = &self.clients[number];
+            let stays = answer == ProbeAnswer::ReadWrite && client.dialing.is_searching();
+            if stays && !client.is_closing {
+                self.violations.push(format!("L1: client {number} does not go to {server}"));
+            }
         }
+        let client = &mut self.clients[number];
         if client.session.deadline().is_some_and(|deadline| deadline <= time) {
             client.session.elapsed(time);
         }
@@ -158,8 +171,8 @@ impl<'a> World<'a> {
             self.carry_out(number, output);
         }
         self.write(number);
-        let now = self.now();
-        let Self { clients, violations, plan, state, .. } = self;
+        let (now, moment) = (self.now(), self.moment(number));
+        let Self { clients, violations, plan, .. } = self;
         let client = &mut clients[number];
         let session = &client.session;
         let is_over = session.over().is_some();
@@ -170,15 +183,14 @@ impl<'a> World<'a> {
         if session.lease().is_some_and(|lease| is_over || lease > longest) {
             violations.push(format!("S4: a lease of {:?} at {now}", session.lease()));
         }
-        let stalled = state.stalled(number as u32);
         if !client.is_closing {
-            violations.extend(client.dialing.check(state.now(), stalled).err());
+            violations.extend(client.dialing.check(moment).err());
         }
         violations.append(&mut client.checker.violations);
     }
 
     fn carry_out(&mut self, number: usize, output: Output<u64, u64>) {
-        let now = self.state.now();
+        let (now, moment) = (self.state.now(), self.moment(number));
         let client = &mut self.clients[number];
         match output {
             Output::Dial { server } => self.dial(number, &server),
@@ -194,8 +206,7 @@ impl<'a> World<'a> {
                 self.violations.push(format!("client {number} hangs up on nobody"));
             }
             Output::HangUp | Output::Failed { .. } => {
-                let stalled = self.state.stalled(number as u32);
-                let ended = client.dialing.ends(now, stalled, self.plan.members);
+                let ended = client.dialing.ends(moment, self.plan.members);
                 self.violations.extend(ended.err());
                 self.leave(number);
             }
@@ -210,8 +221,7 @@ impl<'a> World<'a> {
                     session::State::Connected(negotiated) => Some(negotiated),
                     _ => None,
                 };
-                let stalled = self.state.stalled(number as u32);
-                client.dialing.goes_over_to(now, stalled, negotiated);
+                client.dialing.state_changed(moment, negotiated);
                 if negotiated.is_some_and(|it| it.read_only) {
                     self.report.met("connections that only read");
                 }
@@ -226,13 +236,13 @@ impl<'a> World<'a> {
 
     fn dial(&mut self, number: usize, server: &str) {
         let member = member_of(server);
-        let (now, stalled) = (self.state.now(), self.state.stalled(number as u32));
+        let moment = self.moment(number);
         let client = &mut self.clients[number];
         if !client.dials(member, self.plan.members) {
             self.violations
                 .push(format!("L1: member {member} is dialed before the others had their turn"));
         }
-        client.dialing.begins(now, stalled);
+        client.dialing.begins(moment);
         client.link = Some(self.state.dial(number as u32, ConnectorId::default(), member));
         client.tap = Tap::default();
         (client.is_made, client.writable_at) = (false, None);

@@ -1,5 +1,5 @@
 //! A member that cannot reach the others, at the end of a run in which nothing else goes wrong any more. Clients that read
-//! from it have to find the others: nobody ends their connections.
+//! from it have to find the others: its connections are sound.
 
 use zk_testkit::sim::{Fault, Incident, Rng, Schedule, Stage, Target};
 
@@ -7,10 +7,17 @@ use zk_testkit::sim::{Fault, Incident, Rng, Schedule, Stage, Target};
 pub(super) const DURATION_MIN: u64 = 180_000;
 
 /// How long it lasts, in milliseconds.
-const LASTS: u64 = 70_000;
+pub(super) const LASTS: u64 = 70_000;
 
-/// For how long connections break, until clients have come to this member: when the others have a leader, too.
+/// From when on sessions end, in milliseconds behind its beginning: this member has noticed by then, and serves those that
+/// begin another one. It knows none of the others' sessions.
+const NOTICED: u64 = 19_000;
+
+/// Until when they do: the others have a leader, too.
 const BREAKS: u64 = 30_000;
+
+/// How often each client's session ends meanwhile.
+const ENDS: u64 = 3;
 
 /// How long before the end it is looked who reads from this member. A search that was in vain as long as the others had no
 /// leader pauses for as long again.
@@ -33,10 +40,9 @@ pub(super) fn leave(schedule: &mut Schedule, member: usize, stage: &Stage, rng: 
     };
     add(from, Fault::CutOff, Target::Member(member), LASTS);
     for client in 0..stage.clients {
-        let mut at = from;
-        while at < from + BREAKS {
-            add(at, Fault::Reset, Target::Client(client), 0);
-            at += rng.within(2_000, 10_000);
+        for _ in 0..ENDS {
+            let at = from + rng.within(NOTICED, BREAKS);
+            add(at, Fault::Expire, Target::Client(client), 0);
         }
     }
     schedule.0.sort_by_key(|incident| incident.at);

@@ -294,7 +294,7 @@ async fn tells_its_end(ctx: &ClientContext, client: &Client, end: SessionEnd) {
 }
 
 /// Whether the servers have a session.
-fn lives(ctx: &ClientContext, id: SessionId) -> bool {
+pub(super) fn lives(ctx: &ClientContext, id: SessionId) -> bool {
     ctx.cluster.state().ensemble.sessions().any(|(other, _)| other == id)
 }
 

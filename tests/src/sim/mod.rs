@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `options` | what a seed stands for |
 //! | `patience` | when something that is waited for is given up |
+//! | `alone` | a member that is alone at the end |
 //! | `recipe` | what is fought over, and where |
 //! | `world` | one run: warm-up, chaos, heal, converge, close |
 //! | `life` | a client from its first connection to its last |

@@ -149,16 +149,18 @@ impl GuaranteedDelete {
                     self.aim = DeleteTarget::Node(czxid);
                     return DeleteStep::Now(self);
                 }
-                (_, code) => match Verdict::of(code) {
-                    Verdict::Rejected => {
-                        unconfirmed.refused(&self.path, code, self.was_refused());
-                        count((OpCode::DELETE, self.since), Ending::Rejected(code));
-                        return self.refused(code);
+                // Not now, or the session is over, which it learns from its next connection.
+                (_, code) if code == ErrorCode::THROTTLED_OP || code.ends_session() => {
+                    return DeleteStep::Later(self);
+                }
+                (_, code) => {
+                    if let Verdict::InDoubt(_) = Verdict::of(code) {
+                        return self.unanswered(aim);
                     }
-                    // Not now, or the session is over, which it learns from its next connection.
-                    Verdict::NotApplied(_) => return DeleteStep::Later(self),
-                    Verdict::InDoubt(_) => return self.unanswered(aim),
-                },
+                    unconfirmed.refused(&self.path, code, self.was_refused());
+                    count((OpCode::DELETE, self.since), Ending::Rejected(code));
+                    return self.refused(code);
+                }
             },
             Outcome::NotSent(Lost::NotConnected | Lost::LinkLost(_)) => {
                 return DeleteStep::Now(self);
@@ -277,6 +279,8 @@ mod tests {
         let codes = [
             (ErrorCode::NO_AUTH, true),
             (ErrorCode::NOT_EMPTY, true),
+            (ErrorCode::AUTH_FAILED, true),
+            (ErrorCode::THROTTLED_OP, false),
             (ErrorCode::SESSION_EXPIRED, false),
             (ErrorCode::CONNECTION_LOSS, false),
             (ErrorCode::OPERATION_TIMEOUT, false),

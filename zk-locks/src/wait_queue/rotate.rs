@@ -53,6 +53,8 @@ pub(super) struct Renewal {
     joined: Zxid,
     /// How long to wait for the path to become empty; `None` if it has to be already.
     until: Option<Instant>,
+    /// Whether that is still to be decided.
+    is_open: bool,
 }
 
 /// What attempts of a session know of each (absolute) path.
@@ -124,14 +126,14 @@ impl WaitQueue {
         let names = listed.iter().flat_map(|(names, _)| names.iter());
         let others: Vec<_> = names.filter(|name| *name != own.name).collect();
         let is_blocked = |entry: &Entry<&str>| entry.blocks(&own);
-        // Without an answer the listing behind the delete decides.
-        let may_be_worth_it = || listed.is_err() || self.is_worth_a_wait(&own, &others, is_blocked);
         let until = match pace {
-            Pace::MayWait if may_be_worth_it() => self.until(&own),
+            Pace::MayWait if self.is_worth_a_wait(&own, &others, is_blocked) => self.until(&own),
             _ => None,
         };
+        // Then the listing behind the delete decides.
+        let is_open = matches!(pace, Pace::MayWait) && listed.is_err();
         let joined = node.stat().czxid;
-        (others.is_empty() || until.is_some()).then_some(Renewal { own, joined, until })
+        (others.is_empty() || until.is_some()).then_some(Renewal { own, joined, until, is_open })
     }
 
     /// Whether to wait for these children to go: not for those without a place in a queue, which may stay for ever, nor
@@ -201,7 +203,9 @@ impl WaitQueue {
 
     /// Waits until all contenders have left the queue, as long as that is worth a wait, and deletes the path. One that
     /// servers refuse to delete is used as it is.
-    async fn renew(&self, Renewal { own, joined, until }: &Renewal) -> Result<(), AcquireError> {
+    async fn renew(&self, renewal: &Renewal) -> Result<(), AcquireError> {
+        let Renewal { own, joined, until, is_open } = renewal;
+        let (mut until, mut is_open) = (*until, *is_open);
         tracing::info!(path = self.path, "making the path anew");
         if self.settings.lock_delay.is_some() {
             self.ensure_release_record().await?;
@@ -218,6 +222,9 @@ impl WaitQueue {
             if !names.is_empty() {
                 // Our node has left: whatever is there now is ahead of the next one.
                 let is_worth_it = self.is_worth_a_wait(own, &names, |entry| entry.excludes(own));
+                if is_worth_it && std::mem::take(&mut is_open) {
+                    until = self.until(own);
+                }
                 let Some(until) = until.filter(|_| is_worth_it) else { return Ok(()) };
                 let Ok(event) = timeout_at(until, changed).await else {
                     tracing::warn!(path = self.path, "the path does not get empty");

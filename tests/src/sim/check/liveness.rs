@@ -108,6 +108,12 @@ impl Checker {
         }
     }
 
+    /// Whether a client may use its session on other members than this.
+    pub(super) fn may_leave(&self, client: u32, member: usize) -> bool {
+        let allowed = self.promises.servers.get(&client);
+        allowed.is_none_or(|allowed| allowed.iter().any(|other| *other != member))
+    }
+
     /// Whether something that was due then has taken too long, with all troubles over.
     pub(crate) fn is_overdue(&self, client: u32, since: u64) -> bool {
         self.now > since.max(self.options.well_from()) + self.patience(client)

@@ -1,4 +1,4 @@
-//! S4: members without a leader confirm no lease, unless every answer counts. L1: nobody stays with one.
+//! S4: members without a leader confirm no lease, unless every answer counts. L1: no client stays with such a member.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,7 @@ use zk_proto::SessionId;
 use zk_testkit::sim::{LinkId, Seen};
 
 use super::{Checker, ROUNDING};
+use crate::sim::alone;
 
 /// Until when a session counted on its lease as it was served by a minority, by connection.
 #[derive(Default)]
@@ -46,6 +47,26 @@ impl Checker {
         self.claims_of(session).then(|| self.now + its.lease_left().as_millis() as u64)
     }
 
+    /// A node is said to be there, which is so no longer than its session lives.
+    pub(crate) fn node_is_there(&mut self, client: u32, session: SessionId, lives: bool) {
+        let is_proved = self.options.lease != Lease::Connection
+            && self.options.drifts[client as usize] >= 0
+            && !self.was_doubtful(session);
+        if is_proved && !lives {
+            let text = format!("c{client} has a node of {session}, and that has ended");
+            self.violated("S4", text);
+        }
+    }
+
+    /// A member without a quorum has taken a session in.
+    pub(super) fn reads_from_minority(&mut self) {
+        self.count("connections that only read");
+        let is_alone = self.options.alone.is_some();
+        if is_alone && self.now >= self.options.duration.saturating_sub(alone::LASTS) {
+            self.count("clients of a member that is alone at the end");
+        }
+    }
+
     /// Clients that can only read, with the numbers of their connections.
     pub(crate) fn read_alone(&self) -> Vec<(u32, u64)> {
         let reads_alone = SessionState::Connected { read_only: true };
@@ -57,8 +78,9 @@ impl Checker {
     /// All this time others have taken writes: none of these clients is where it was.
     pub(crate) fn check_moved(&mut self, before: &[(u32, u64)]) {
         for reader in self.read_alone() {
-            if before.contains(&reader) {
-                let client = reader.0;
+            let client = reader.0;
+            let alone = self.options.alone.unwrap_or_default();
+            if before.contains(&reader) && self.may_leave(client, alone) {
                 self.violated("L1", format!("c{client} stays with a member that takes no writes"));
             }
         }

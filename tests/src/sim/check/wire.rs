@@ -288,7 +288,7 @@ impl Checker {
             let willing = self.options.reads_alone(seen.client) || seen.forged;
             let alone = greeting.time_out > 0 && greeting.read_only.0 == Some(true);
             if alone {
-                self.count("connections that only read");
+                self.reads_from_minority();
             }
             if alone && !willing {
                 let text = format!("c{} is served by a minority, unasked", seen.client);

@@ -12,6 +12,9 @@ use crate::sim::{
 /// Where the node is.
 pub(crate) const SITE: Site = Site::new(Recipe::PersistentNode, 0);
 
+/// How often its state is looked at, in milliseconds.
+const LOOK: u64 = 250;
+
 /// Deletes it, now and then.
 pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
     if !worker.rng.one_in(4) {
@@ -63,25 +66,29 @@ async fn see_to_it(
     states.mark_changed();
     let mut phase = ctx.phase.clone();
     let mut first = None;
+    let mut write_at = ctx.now();
     loop {
-        let pause = rng.scaled(500, 20_000);
         tokio::select! {
             biased;
             _ = phase.wait_for(|phase| *phase >= Phase::Drain) => return false,
             changed = states.changed() => if changed.is_err() {
                 return true;
             },
-            () = pass(pause) => {
-                let data = format!("{}", rng.next()).into_bytes();
-                ctx.check().keeps(&data);
-                node.set_data(&data);
-            }
+            () = pass(LOOK) => {}
+        }
+        if ctx.now() >= write_at {
+            write_at = ctx.now() + rng.scaled(500, 20_000);
+            let data = format!("{}", rng.next()).into_bytes();
+            ctx.check().keeps(&data);
+            node.set_data(&data);
         }
         if node.state() == NodeState::Closed {
             let text = format!("c{} is told that its node is closed", ctx.number);
             ctx.check().shown_wrong(ctx.number, "E1", text);
         }
         if let NodeState::Present { session, .. } = node.state() {
+            let lives = life::lives(ctx, session);
+            ctx.check().node_is_there(ctx.number, session, lives);
             ctx.count("granted: persistent nodes");
             if *first.get_or_insert(session) != session {
                 first = Some(session);

@@ -235,18 +235,19 @@ impl Errands {
                 Cause::NotConnected | Cause::DeadlineExceeded | Cause::QueueFull | Cause::Throttled
             )
         );
-        // Nothing is wrong with it, and its answer is short.
-        let is_guilty = matches!(
-            cause,
+        // Requests here are valid and short, and so are their answers. With faults one may be unlucky each time.
+        let ctx = &self.worker.ctx;
+        let is_guilty = match cause {
+            Some(Cause::CostsConnection(_)) => ctx.now() > ctx.options.well_from(),
             Some(
-                Cause::CostsConnection(_)
-                    | Cause::InvalidPath(_)
-                    | Cause::InvalidArgument(_)
-                    | Cause::Undecodable(_)
-                    | Cause::Mismatch(_)
-                    | Cause::ReplyTooLarge { .. }
-            )
-        );
+                Cause::InvalidPath(_)
+                | Cause::InvalidArgument(_)
+                | Cause::Undecodable(_)
+                | Cause::Mismatch(_)
+                | Cause::ReplyTooLarge { .. },
+            ) => true,
+            _ => false,
+        };
         if is_guilty {
             self.wrong("E1", format_args!("a sound request is found guilty: {cause:?}"));
         }

@@ -10,10 +10,10 @@ use crate::sim::pass;
 /// The largest number from which on paths are made anew.
 const LIMIT_MAX: u64 = 5;
 
-/// Longer than a wait in vain, and shorter than attempts wait for a path to become empty, in milliseconds.
+/// Longest time for which the last number is held, in milliseconds: less than attempts wait for an empty path.
 const HELD: u64 = 5_000;
 
-/// Of somebody who is not there.
+/// Of a user who is not there.
 const HASH: &str = "qJ7HQqzpyLxCuC/lYhQGu1yzMK0=";
 
 /// Attempts until one has the last number.
@@ -23,7 +23,7 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     let limit = solo.worker.rng.within(1, LIMIT_MAX) as i32;
     let others = AclList::from_iter([Acl::open_unsafe(), Id::digest("ann", HASH).may(Perms::READ)]);
     let open = AclList::from_iter([Acl::open_unsafe()]);
-    // What somebody has made by hand stays as it is.
+    // What was made by hand stays as it is.
     let (data, list): (&[u8], _) = match solo.worker.rng.below(3) {
         0 => (b"by hand", &open),
         1 => (b"", &others),
@@ -53,7 +53,7 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
         (client.get(&solo.path).await, client.acl(&solo.path).await)
     };
     let ((shown, _), (acl, _)) = (solo.read(shown)?, solo.read(acl)?);
-    let fits = *shown == *data && acl.iter().count() == list.iter().count();
+    let fits = *shown == *data && acl.iter().eq(list.iter());
     solo.expect("X4", fits, format_args!("had {data:?} and {list:?}, has {shown:?} and {acl:?}"))
 }
 
@@ -62,7 +62,7 @@ fn number(guard: &Guard) -> Option<i32> {
     parse_sequence(guard.path().get(digits..)?)
 }
 
-/// Nobody else is there, so its number is small.
+/// There is no other contender, so its number is small.
 async fn attempt(solo: &mut Solo, lock: &Lock, limit: i32) -> Known<Guard> {
     let epoch = solo.worker.client.session().epoch();
     let guard = solo.free(lock).await?;
@@ -80,7 +80,9 @@ fn is_small(solo: &Solo, guard: &Guard, limit: i32) -> Known<()> {
 
 /// One that comes while the last number is in use leaves, and waits for another path.
 async fn behind(solo: &mut Solo, lock: &Lock, limit: i32, last: Guard) -> Known<()> {
-    let epoch = solo.worker.client.session().epoch();
+    let connection =
+        |solo: &Solo| (solo.worker.client.session().epoch(), solo.worker.ctx.stalled());
+    let before_it = connection(solo);
     let wait = lock.acquire();
     tokio::pin!(wait);
     solo.still_waits("S2", wait.as_mut(), &[&last]).await?;
@@ -101,7 +103,8 @@ async fn behind(solo: &mut Solo, lock: &Lock, limit: i32, last: Guard) -> Known<
     let guard = wait.await;
     let guard = solo.had("waiting for", guard)?;
     solo.expect("S1", guard.token() > before, format_args!("{before} is not followed"))?;
-    if solo.worker.client.session().epoch() == epoch {
+    // A process that stands still misses the time for it.
+    if connection(solo) == before_it {
         is_small(solo, &guard, limit)?;
     }
     solo.worker.ctx.count("paths made anew");
