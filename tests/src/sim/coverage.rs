@@ -19,12 +19,13 @@ const HITS_MIN: u64 = 10;
 const LONG: u64 = SEEDS_FOR_ALL * 600_000;
 
 /// What clients have to have gone through by then, and how often: each way in which something can fail.
-const MUST_HAPPEN: [(&str, u64); 39] = [
+const MUST_HAPPEN: [(&str, u64); 43] = [
     ("acquires dropped", 1),
     ("acquires ended with their session", 1),
     ("acquires timed out", 1),
     ("caches moved to another session", 100),
     ("calls that timed out or failed", 100),
+    ("clients of a member that is alone at the end", 10),
     ("closes not confirmed", 1),
     ("connects dropped", 1),
     ("connects failed", 1),
@@ -48,10 +49,13 @@ const MUST_HAPPEN: [(&str, u64); 39] = [
     ("paths watched again", 1_000),
     ("persistent nodes back in another session", 1),
     ("own nodes checked", 1_000),
+    ("paths made anew", 100),
     ("reads beside streams", 10_000),
     ("reads tried again", 10),
     ("reconnects", 1),
     ("releases not confirmed", 1),
+    ("releases of durable locks", 100),
+    ("requests that cost their connections", 10),
     ("semaphores resized", 100),
     ("servers changed", 100),
     ("sessions handed over", 1),

@@ -79,6 +79,7 @@ async fn released(solo: &Solo, guard: DurableGuard) -> Known<()> {
     let is_told = !solo.tally.knows(&path, token);
     let released = release.await;
     solo.expect("E1", is_told, format_args!("observers hear of a release behind its answer"))?;
+    solo.worker.ctx.count("releases of durable locks");
     solo.released(released)
 }
 

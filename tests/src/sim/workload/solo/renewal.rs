@@ -23,11 +23,11 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     let limit = solo.worker.rng.within(1, LIMIT_MAX) as i32;
     let others = AclList::from_iter([Acl::open_unsafe(), Id::digest("ann", HASH).may(Perms::READ)]);
     let open = AclList::from_iter([Acl::open_unsafe()]);
-    // What was made by hand stays as it is.
-    let (data, list): (&[u8], _) = match solo.worker.rng.below(3) {
-        0 => (b"by hand", &open),
-        1 => (b"", &others),
-        _ => (b"", &open),
+    // What was made by hand stays as it is; what attempts make themselves may be gone in the end.
+    let (data, list, stays): (&[u8], _, _) = match solo.worker.rng.below(3) {
+        0 => (b"by hand", &open, true),
+        1 => (b"", &others, true),
+        _ => (b"", &open, false),
     };
     let made = solo.worker.client.create(&solo.path, data).parents().acl(list).await;
     made.or(Err(Cut::Failed))?;
@@ -47,6 +47,9 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     }
     if let Some(last) = last {
         behind(solo, &lock, limit, last).await?;
+    }
+    if !stays {
+        return Ok(());
     }
     let (shown, acl) = {
         let client = &solo.worker.client;
