@@ -143,11 +143,10 @@ impl World {
         let chaos = self.options.duration;
         if self.options.alone.is_some() {
             self.until(chaos - alone::LOOKS).await;
-            let readers = self.checker.lock().read_alone();
-            self.until(chaos).await;
-            self.checker.at(chaos).check_moved(&readers);
         }
+        let readers = self.checker.lock().read_alone();
         self.until(chaos).await;
+        self.checker.at(chaos).check_moved(&readers);
         self.enter(Phase::Converge);
         self.cluster.act(|state, _| state.heal());
         let healed = self.cluster.now();

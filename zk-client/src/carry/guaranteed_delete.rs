@@ -126,7 +126,9 @@ impl GuaranteedDelete {
         }
         let result = match outcome {
             Outcome::Answered(answer) => match (aim, answer.code) {
-                (_, ErrorCode::NOT_READ_ONLY) => return DeleteStep::Later(self),
+                (_, ErrorCode::THROTTLED_OP | ErrorCode::NOT_READ_ONLY) => {
+                    return DeleteStep::Later(self);
+                }
                 (DeleteTarget::Doubted(czxid), ErrorCode::OK) => {
                     self.aim = DeleteTarget::Synced(czxid);
                     return DeleteStep::Now(self);
@@ -149,10 +151,8 @@ impl GuaranteedDelete {
                     self.aim = DeleteTarget::Node(czxid);
                     return DeleteStep::Now(self);
                 }
-                // Not now, or the session is over, which it learns from its next connection.
-                (_, code) if code == ErrorCode::THROTTLED_OP || code.ends_session() => {
-                    return DeleteStep::Later(self);
-                }
+                // Which the session learns from its next connection.
+                (_, code) if code.ends_session() => return DeleteStep::Later(self),
                 (_, code) => {
                     if let Verdict::InDoubt(_) = Verdict::of(code) {
                         return self.unanswered(aim);

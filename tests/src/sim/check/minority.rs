@@ -77,9 +77,9 @@ impl Checker {
 
     /// All this time others have taken writes: none of these clients is where it was.
     pub(crate) fn check_moved(&mut self, before: &[(u32, u64)]) {
+        let Some(alone) = self.options.alone else { return };
         for reader in self.read_alone() {
             let client = reader.0;
-            let alone = self.options.alone.unwrap_or_default();
             if before.contains(&reader) && self.may_leave(client, alone) {
                 self.violated("L1", format!("c{client} stays with a member that takes no writes"));
             }
