@@ -226,3 +226,21 @@ async fn throttled_search_is_repeated_as_a_whole(server: &Place) {
         node.delete().await.unwrap();
     }
 }
+
+/// They are protected, whether they say so or not.
+#[test_with(on_each_release)]
+async fn parents_of_nodes_made_together_wait_for_busy_servers(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let hasty = zk.with(CallOptions::new().fail_fast());
+    for client in [&zk, &hasty] {
+        let path = if client.session().epoch() > 0 { "/parents/of/n-" } else { "" };
+        let busy = too_busy_for(&proxy, about("/of").times(2));
+        let create = client.create(path, b"").mode(CreateMode::EphemeralSequential).parents();
+        let nodes = within(client.create_all_protected([create])).await.unwrap().unwrap();
+        assert_eq!(nodes.len(), 1);
+        drop((nodes, busy));
+        zk.delete_recursive("/parents").await.unwrap();
+    }
+    let nothing = zk.create_all_protected([]).check("/gate").await;
+    assert!(matches!(nothing, Err(WriteError::NotApplied(Cause::InvalidArgument(_)))));
+}

@@ -1,7 +1,7 @@
 //! Clients whose root is somewhere below the servers'.
 
 use zk_client::{CreateMode, EventType, OpResult, Rejection, WriteError};
-use zk_tests::test_with;
+use zk_tests::{feature::Feature, test_with};
 
 use crate::api::{Place, client, on_each_release, on_each_release_to_restart};
 
@@ -85,4 +85,16 @@ async fn views_are_the_same_by_session_and_root(server: &Place) {
     // Below the root that it has.
     below.chrooted("/b").unwrap().create("/c", b"").parents().await.unwrap();
     assert!(zk.exists("/a/b/c").await.unwrap().is_some());
+}
+
+#[test_with(on_each_release)]
+async fn chroots_own_node_is_among_its_ephemeral_ones(server: &Place) {
+    if !server.has(Feature::Ephemerals) {
+        return;
+    }
+    let zk = client(server).await;
+    let below = zk.chrooted("/mine").unwrap();
+    below.create("/", b"").mode(CreateMode::Ephemeral).await.unwrap();
+    zk.create("/mine-not", b"").mode(CreateMode::Ephemeral).await.unwrap();
+    assert_eq!(below.ephemerals("/").await.unwrap(), ["/"]);
 }

@@ -12,11 +12,12 @@ use zk_client::{
     Acl, AclList, Answered, Cause, Client, CreateMode, Ending, ErrorCode, OpCode, OwnedNode, Perms,
     SessionObserver, Stats, WriteError,
 };
-use zk_testkit::proxy::Match;
+use zk_testkit::{proxy::Match, server::Config};
 use zk_tests::{
     feature::Feature,
+    network::Network,
     patience::{closed, within},
-    test_with,
+    paused, test_with,
 };
 
 use crate::api::{Place, behind_proxy, client, on_each_release};
@@ -176,4 +177,20 @@ async fn only_events_that_are_heard_count(server: &Place) {
     closed(&zk).await;
     within(unheard).await.unwrap_err();
     assert_eq!(zk.stats().watch_events, 1);
+}
+
+/// It was given up while a cork held it, and is let go only when the session is over.
+#[test]
+fn request_that_was_given_up_is_counted_once() {
+    paused::block_on(async {
+        let network = Network::new(Config::default());
+        let zk = network.options("me", "", 7).connect().await.unwrap();
+        let before = zk.stats().not_sent;
+        let cork = zk.cork();
+        let given_up = cork.get("/").timeout(Duration::from_millis(20)).submit().await;
+        assert!(given_up.is_err());
+        zk.close().await.unwrap();
+        drop(cork);
+        assert_eq!(zk.stats().not_sent - before, 1);
+    });
 }

@@ -1,6 +1,8 @@
 //! One builder: the options of a create in any order, and whatever is missing above it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
+
+use tokio::time::Instant;
 
 use zk_client::{Cause, Client, Create, CreateMode, Created, OpCode, Rejection, WriteError};
 use zk_testkit::{
@@ -9,8 +11,11 @@ use zk_testkit::{
     real::Release,
     server::Config,
 };
-use zk_tests::{busy::ask_for_nothing, feature::Feature, patience::within, test_with};
+use zk_tests::{
+    busy::ask_for_nothing, feature::Feature, network::Disposition, patience::within, test_with,
+};
 
+use super::promises::{connected, play};
 use crate::api::{Place, behind_proxy, client, on_each_release};
 
 /// What a create resolves to, and what its node is known by.
@@ -221,6 +226,36 @@ async fn parents_are_created_without_metadata() {
     }
 }
 
+/// Told by the requests: an empty container is a node like others.
+#[test_with(on_each_release)]
+async fn parents_are_containers_in_either_order(server: &Place) {
+    if !server.has(Feature::Containers) {
+        return;
+    }
+    let (proxy, zk) = behind_proxy(server).await;
+    let orders: [fn(Create<'_>) -> Create<'_>; 2] =
+        [|create| create.parents().containers(), |create| create.containers().parents()];
+    let place = server.connect_string();
+    let (_, root) = place.split_once('/').unwrap();
+    for (top, order) in ["/first", "/second"].into_iter().zip(orders) {
+        let node = format!("{top}/a/n");
+        let mark = proxy.mark();
+        order(zk.create(&node, b"")).await.unwrap();
+        let requests = proxy.frames_since(mark).requests();
+        let asked: Vec<_> =
+            requests.iter().map(|frame| (frame.op.unwrap(), frame.path.clone().unwrap())).collect();
+        // The chroot is part of what may be missing.
+        let expected = [
+            (OpCode::CREATE2, format!("/{root}{node}")),
+            (OpCode::CREATE_CONTAINER, format!("/{root}")),
+            (OpCode::CREATE_CONTAINER, format!("/{root}{top}")),
+            (OpCode::CREATE_CONTAINER, format!("/{root}{top}/a")),
+            (OpCode::CREATE2, format!("/{root}{node}")),
+        ];
+        assert_eq!(asked, expected);
+    }
+}
+
 /// Why there is no node is why there is none above it.
 #[test_with(on_each_release)]
 async fn refused_parent_is_reported_as_such(server: &Place) {
@@ -301,4 +336,21 @@ async fn search_for_a_node_leaves_those_with_longer_names(server: &Place) {
 /// Whether it is about a create, which is one of several operations where data tell whose a node is.
 fn creates(frame: &Frame) -> bool {
     [OpCode::CREATE, OpCode::CREATE2, OpCode::MULTI].map(Some).contains(&frame.op)
+}
+
+/// Its parents are as patient as the node itself, and have no longer than that.
+#[test]
+fn timeout_of_a_protected_create_bounds_its_parents() {
+    play(Config::default(), async |network| {
+        let zk = connected(network).await;
+        network.direct(|_, op| match op {
+            OpCode::CREATE => Disposition::Outage(Duration::from_secs(60)),
+            _ => Disposition::Answered,
+        });
+        let create = zk.create("/a/b/n-", b"").mode(CreateMode::EphemeralSequential);
+        let create = create.protected().parents().timeout(Duration::from_secs(1));
+        let begun = Instant::now();
+        assert!(create.await.is_err());
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    });
 }

@@ -7,10 +7,11 @@ use std::{
     time::Duration,
 };
 
-use zk_client::{Cause, CreateMode, ReadError, SessionEnd, SessionState, WriteError};
+use tokio::time::Instant;
+use zk_client::{Cause, CreateMode, OpCode, ReadError, SessionEnd, SessionState, WriteError};
 use zk_testkit::server::Config;
 use zk_tests::{
-    network::{Network, pass},
+    network::{Disposition, Network, pass},
     patience::within,
     polls::{dropped_after, dropped_when_woken},
 };
@@ -142,6 +143,35 @@ fn close_behind_a_dropped_detach_is_confirmed() {
             }
             assert_eq!(within(zk.close()).await, Ok(()));
             assert_eq!(sessions(network), 0);
+        }
+    });
+}
+
+/// Both wait for what must not be abandoned: here, a create whose answer is late.
+#[test]
+fn last_of_several_detaches_has_the_session() {
+    play(Config::default(), async |network| {
+        let late = Duration::from_secs(1);
+        network.direct(move |_, op| match op {
+            OpCode::CREATE2 => Disposition::Late(late),
+            _ => Disposition::Answered,
+        });
+        for waits in [false, true] {
+            let zk = connected(network).await;
+            let create = zk.create("/mine", b"").mode(CreateMode::Ephemeral).protected();
+            let created = waits.then(|| create.submit());
+            let began = Instant::now();
+            let (first, second) = (zk.clone().detach(), zk.detach());
+            let (first, second) = within(async { tokio::join!(first, second) }).await;
+            assert_eq!(first, None, "{waits}");
+            assert_eq!(began.elapsed() >= late, waits);
+            let left = second.unwrap();
+            let heir = network.options(ME, "", 8).resume(left).connect().await.unwrap();
+            if let Some(created) = created {
+                let path = within(created).await.unwrap().path;
+                assert!(heir.exists(&path).await.unwrap().is_some());
+            }
+            heir.close().await.unwrap();
         }
     });
 }

@@ -1,8 +1,8 @@
 //! What is left behind a session's last client, and behind its runtime.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use zk_client::{Cause, SessionEnd, SessionState, WriteError};
+use zk_client::{Cause, CreateMode, SessionEnd, SessionState, WatchEnd, WriteError};
 use zk_testkit::server::Config;
 use zk_tests::{
     network::{Network, pass},
@@ -25,6 +25,47 @@ fn requests_with_timeouts_keep_no_session() {
         assert_eq!(network.look(|server| server.sessions().count()), 0);
         unasked.await.unwrap();
         drop(finished);
+    });
+}
+
+#[test]
+fn streams_keep_no_session() {
+    paused::block_on(async {
+        let network = Network::new(Config::default());
+        let zk = network.options("me", "", 7).connect().await.unwrap();
+        let other = network.options("other", "", 8).connect().await.unwrap();
+        zk.create("/mine", b"").mode(CreateMode::Ephemeral).await.unwrap();
+        let mut streams =
+            [zk.watch("/w").await.unwrap(), zk.watch("/w").recursive().await.unwrap()];
+        drop(zk);
+        for stream in &mut streams {
+            // Besides gaps that arming both may have told of.
+            while within(stream.next()).await.is_some() {}
+            assert_eq!(stream.end(), Some(WatchEnd::Session(SessionEnd::Closed)));
+        }
+        assert_eq!(within(other.exists("/mine")).await, Ok(None));
+        assert_eq!(network.look(|server| server.sessions().count()), 1, "the other's");
+    });
+}
+
+/// What a library keeps for each session.
+#[derive(Debug, Default)]
+struct Kept;
+
+#[test]
+fn extensions_go_with_the_last_client() {
+    paused::block_on(async {
+        let network = Network::new(Config::default());
+        let zk = network.options("me", "", 7).connect().await.unwrap();
+        let kept = Arc::downgrade(&zk.extension::<Kept>());
+        let (session, pending) = (zk.session(), zk.get("/").timeout(MOMENT).submit());
+        let last = zk.clone();
+        drop(zk);
+        assert!(kept.upgrade().is_some(), "there is another client");
+        drop(last);
+        assert!(kept.upgrade().is_none(), "no client is left");
+        within(pending).await.unwrap();
+        assert_eq!(within(session.ended()).await, SessionEnd::Closed);
     });
 }
 

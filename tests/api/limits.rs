@@ -8,9 +8,11 @@ use std::{
 };
 
 use zk_client::{
-    CallOptions, Cause, Client, CreateMode, ReadError, Retry, SessionState, WriteError,
+    CallOptions, Cause, Client, CreateMode, OpCode, ReadError, Retry, SessionState, WriteError,
 };
+use zk_testkit::proxy::Match;
 use zk_tests::{
+    busy::too_busy_for,
     patience::{closed, within},
     test_with,
 };
@@ -94,7 +96,7 @@ async fn requests_time_out_while_awaiting_permits(server: &Place) {
 }
 
 /// Without a connection, and knowing it.
-async fn disconnected(zk: &Client) {
+pub(super) async fn disconnected(zk: &Client) {
     let mut session = zk.session();
     while session.state() != SessionState::Disconnected {
         session.changed().await;
@@ -134,6 +136,33 @@ async fn what_was_not_sent_in_time_never_is(server: &Place) {
     for path in ["/late", "/held", "/fast"] {
         assert_eq!(zk.exists(path).await.unwrap(), None, "{path}");
     }
+}
+
+/// In whichever order a client is told of both.
+#[test_with(on_each_release)]
+async fn fail_fast_precedes_retry_throttled(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let hasty = [
+        CallOptions::new().fail_fast().retry_throttled(),
+        CallOptions::new().retry_throttled().fail_fast(),
+    ]
+    .map(|options| zk.with(options));
+    for hasty in &hasty {
+        let mark = proxy.mark();
+        let busy = too_busy_for(&proxy, Match::request(OpCode::EXISTS).once());
+        let told = within(hasty.exists("/")).await;
+        assert_eq!(told, Err(ReadError::Unavailable(Cause::Throttled)));
+        assert_eq!(busy.turned_away(), 1);
+        assert_eq!(proxy.frames_since(mark).counts().requests(OpCode::EXISTS), 1);
+    }
+    proxy.refuse_connections().await;
+    proxy.cut_all();
+    disconnected(&zk).await;
+    for hasty in &hasty {
+        let told = within(hasty.exists("/")).await;
+        assert_eq!(told, Err(ReadError::Unavailable(Cause::NotConnected)));
+    }
+    proxy.accept_connections().await;
 }
 
 #[test_with(on_each_release)]

@@ -141,3 +141,25 @@ fn corks_on_corks_keep_the_order() {
         }
     });
 }
+
+/// What follows a create comes with what its client holds back, not in front of it.
+#[test]
+fn create_with_company_stays_under_the_cork() {
+    paused::block_on(async {
+        let network = Network::new(Config::default());
+        let zk = network.options("me", "", 7).connect().await.unwrap();
+        let cork = zk.cork();
+        let corked = Client::clone(&cork);
+        let create = |path| corked.create(path, b"").mode(CreateMode::Ephemeral).protected();
+        let alone = create("/alone-").followed_by(|client| client.get("/").submit());
+        let all = corked.create_all_protected([create("/all-")]);
+        let all = all.followed_by(|client| client.get("/").submit());
+        pass(Duration::from_secs(1)).await;
+        let names = async || zk.children("/").await.unwrap().0.len();
+        let before = names().await;
+        drop(cork);
+        let (alone, all) = (alone.await.unwrap(), all.await.unwrap().unwrap());
+        assert_eq!(names().await, before + 2);
+        drop((alone, all));
+    });
+}

@@ -16,7 +16,7 @@ use zk_client::{
     Answered, BoxFuture, Connect, ConnectError, ConnectOptions, Connected, Ending, LinkError,
     OpCode, SessionEnd, SessionObserver, Transport,
 };
-use zk_testkit::proxy::Proxy;
+use zk_testkit::proxy::{Match, Proxy};
 
 use zk_tests::{feature::Feature, patience::LIMIT, paused, test_with};
 
@@ -196,4 +196,26 @@ async fn changes_are_counted_and_reported(server: &Place) {
     expected.push(format!("{} {no_node:?}", OpCode::GET_DATA));
     expected.push("session closed".into());
     assert_eq!(told, expected);
+}
+
+/// The second list has the server again that the first one made the session leave.
+#[test_with(on_each_release)]
+async fn server_that_is_listed_again_is_not_left(server: &Place) {
+    let here = Proxy::start(server.addr()).await.unwrap();
+    let there = Proxy::start(server.addr()).await.unwrap();
+    let zk = server.options_by(&here.connect_string()).connect().await.unwrap();
+    let epoch = zk.session().epoch();
+    let held = here.on(Match::reply(OpCode::GET_DATA).once()).hold();
+    let read = zk.get("/").submit();
+    timeout(LIMIT, held.fired()).await.unwrap();
+    for servers in [&there, &here] {
+        zk.update_servers(&servers.connect_string()).unwrap();
+    }
+    // It waits no longer than the one in front of it.
+    let next = zk.exists("/").submit();
+    held.release();
+    timeout(LIMIT, read).await.unwrap().unwrap();
+    timeout(LIMIT, next).await.unwrap().unwrap();
+    assert_eq!(zk.session().epoch(), epoch);
+    assert_eq!(there.open_connections(), 0);
 }

@@ -10,6 +10,8 @@ use std::{
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
+    spawn,
+    time::timeout,
 };
 use zk_client::{
     Acl, AclList, BoxFuture, Cause, Client, Connect, ConnectError, ConnectOptions, CreateMode,
@@ -27,6 +29,7 @@ use zk_tests::{
     test_with,
 };
 
+use super::promises::MOMENT;
 use crate::api::{Place, behind_proxy, client, on_each_release};
 
 #[test_with(on_each_release)]
@@ -323,7 +326,7 @@ fn driver_reads_while_writes_are_blocked() {
                 let (mut from_server, mut to_server) =
                     TcpStream::connect(address).await?.into_split();
                 let (mut from_client, mut to_client) = tokio::io::split(far);
-                tokio::spawn(async move {
+                spawn(async move {
                     // One after the other: what comes from the server has precedence over what goes to it.
                     let mut up = [0; 256];
                     let mut down = [0; 4096];
@@ -361,9 +364,7 @@ fn driver_reads_while_writes_are_blocked() {
                 assert_eq!(get.await.unwrap().0.len(), 20_000);
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), answered)
-            .await
-            .expect("each waits for the other");
+        timeout(Duration::from_secs(60), answered).await.expect("each waits for the other");
     });
 }
 
@@ -390,7 +391,7 @@ async fn waiting_on_after_the_end_starves_nothing(server: &Place) {
         }
         panic!("it has kept the thread");
     };
-    let late = tokio::time::timeout(Duration::from_millis(1), waits).await;
+    let late = timeout(Duration::from_millis(1), waits).await;
     assert!(late.is_err(), "the end is no connection");
 }
 
@@ -409,5 +410,35 @@ fn kept_lease_is_confirmed_at_once() {
             assert!(!zk.session().lease_left().is_zero());
             drop(kept);
         }
+    });
+}
+
+/// A session that comes and goes between two looks, and one that is made again only to be closed.
+#[test]
+fn session_states_are_told_as_they_are() {
+    let disconnected = SessionState::Disconnected;
+    paused::block_on(async {
+        let network = Network::new(Config::default());
+        let zk = network.options("me", "", 7).connect().await.unwrap();
+        let mut view = zk.session();
+        network.cut("me");
+        assert_eq!(view.changed().await, disconnected);
+        network.heal();
+        let epoch = view.epoch();
+        while view.epoch() == epoch {
+            pass(MOMENT).await;
+        }
+        network.cut("me");
+        while view.state() != disconnected {
+            pass(MOMENT).await;
+        }
+        let again = timeout(MOMENT, view.changed()).await;
+        assert!(again.is_err(), "told once more: {again:?}");
+
+        let closing = spawn(async move { zk.close_within(Duration::from_secs(8)).await });
+        assert_eq!(view.changed().await, SessionState::Closing);
+        network.heal();
+        assert_eq!(view.changed().await, SessionState::Ended(SessionEnd::Closed));
+        closing.await.unwrap().unwrap();
     });
 }

@@ -131,3 +131,19 @@ fn substitutes_stay_until_a_newer_operation() {
         assert_eq!(created.stat.data_length, 1);
     });
 }
+
+/// What an answer shows of its server says nothing of the next one, however late it is looked at.
+#[test]
+fn late_result_of_a_transaction_does_not_stand_for_another_member() {
+    play(Config::default(), async |network| {
+        let zk = connected(network).await;
+        let transaction = zk.multi().create("/first", b"", CreateMode::Persistent).submit();
+        pass(MOMENT).await;
+        lacking(network, &[OpCode::CREATE2]);
+        network.cut(ME);
+        network.heal();
+        pass(Duration::from_secs(3)).await;
+        transaction.await.unwrap().unwrap();
+        zk.create("/second", b"").await.unwrap();
+    });
+}

@@ -8,14 +8,14 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::oneshot, time::Instant};
+use tokio::{spawn, sync::oneshot, time::Instant};
 use zk_client::{
-    Client, ConnectError, ConnectOptions, CreateMode, Error, Interruption, ReadError, SessionEnd,
-    SessionState, Supervise,
+    Client, ConnectError, ConnectOptions, CreateMode, Error, Interruption, OpCode, ReadError,
+    SessionEnd, SessionState, Supervise,
 };
 use zk_testkit::{TestServer, server::Config};
 use zk_tests::{
-    network::{Network, pass},
+    network::{Disposition, Network, pass},
     patience::{closed, within},
     paused,
 };
@@ -112,7 +112,7 @@ fn failed_run_closes_its_session_although_it_is_disconnected() {
                 network.cut("service");
                 assert_eq!(within(session.changed()).await, SessionState::Disconnected);
                 // Long before the session expires.
-                tokio::spawn(async move {
+                spawn(async move {
                     pass(Duration::from_secs(1)).await;
                     network.heal();
                 });
@@ -294,7 +294,7 @@ async fn drop_or_stop_ends_service_then_session() {
             }
         };
         let (stop, stopped) = oneshot::channel::<()>();
-        let supervised = tokio::spawn(Supervise::new(options(&server)).run_until(service, stopped));
+        let supervised = spawn(Supervise::new(options(&server)).run_until(service, stopped));
         within(has_begun).await.unwrap();
         if stops {
             drop(stop);
@@ -316,7 +316,7 @@ async fn panic_propagates_and_closes_the_session() {
     let server = TestServer::start().await.unwrap();
     let session = Arc::new(Mutex::new(None));
     let kept = session.clone();
-    let supervised = tokio::spawn(Supervise::new(options(&server)).run(move |zk: Client| {
+    let supervised = spawn(Supervise::new(options(&server)).run(move |zk: Client| {
         *kept.lock().unwrap() = Some(zk.session());
         async move {
             zk.sync("/").await?;
@@ -428,4 +428,30 @@ impl zk_client::Connect for Nowhere {
     ) -> zk_client::BoxFuture<'static, std::io::Result<Box<dyn zk_client::Transport>>> {
         Box::pin(std::future::pending())
     }
+}
+
+/// The service hears of it from its next request, before the session has ended.
+#[test]
+fn client_closed_under_a_busy_service_ends_supervision() {
+    paused::block_on(async {
+        let network = Network::new(Config::default());
+        network.direct(|_, op| match op {
+            OpCode::CLOSE_SESSION => Disposition::Late(Duration::from_millis(500)),
+            _ => Disposition::Answered,
+        });
+        let mut runs = 0;
+        let ended = Supervise::<ReadError>::new(network.options("me", "", 7)).run(|zk| {
+            runs += 1;
+            let closing = zk.clone();
+            spawn(async move { closing.close().await });
+            async move {
+                loop {
+                    zk.exists("/").await?;
+                }
+            }
+        });
+        let ended: Result<(), _> = within(ended).await;
+        assert_eq!(ended, Err(Interruption::SessionEnded(SessionEnd::Closed)));
+        assert_eq!(runs, 1);
+    });
 }

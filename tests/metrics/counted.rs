@@ -18,7 +18,7 @@ use zk_tests::{
 
 use super::{all, recorder::Recording};
 
-fn options(server: &TestServer) -> ConnectOptions {
+pub(super) fn options(server: &TestServer) -> ConnectOptions {
     ConnectOptions::new(&server.connect_string()).unwrap().metrics_name("tested")
 }
 
@@ -36,7 +36,7 @@ async fn begin(future: &mut (impl Future + Unpin)) {
 }
 
 /// Waits until the latest values are this, or what grows is at least that.
-async fn until(recording: &Recording, name: &str, labels: &[(&str, &str)], value: f64) {
+pub(super) async fn until(recording: &Recording, name: &str, labels: &[(&str, &str)], value: f64) {
     let reached = async {
         let is_there = |now: f64| now == value || name.ends_with("_total") && now > value;
         while !is_there(recording.latest(name, labels)) {

@@ -6,6 +6,7 @@ mod monitoring;
 mod page;
 mod recorder;
 mod spans;
+mod values;
 
 use zk_client::metrics::Metric;
 

@@ -12,7 +12,8 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use zk_client::{
-    BoxFuture, Client, Connect, ConnectOptions, ResolvedConnect, TlsConnect, Transport,
+    BoxFuture, Client, Connect, ConnectOptions, CreateMode, ResolvedConnect, TlsConnect, Transport,
+    WriteError,
     rustls::{
         ClientConfig, RootCertStore,
         client::Resumption,
@@ -218,4 +219,30 @@ async fn close_without_tls_alert_loses_requests() {
     assert_eq!(children, ["zookeeper"]);
     assert_eq!(cut.connections.load(Ordering::Relaxed), 2);
     assert_eq!(zk.session().id(), session);
+}
+
+/// TLS takes a long write in parts, and does not tell which of them have left when one fails: what was in it is in doubt.
+#[tokio::test]
+async fn requests_of_a_write_that_failed_in_parts_are_not_sent_again() {
+    const CREATES: usize = 3000;
+    let secured = Secured::start().await;
+    let handshake = secured.handshake_len(Direction::Written).await;
+    let cut = Breaking { from: handshake + 100 * 1024, ..Breaking::new(Direction::Written, 1) };
+    let zk = secured.connect(&cut).await;
+    zk.create("/created", b"").await.unwrap();
+    let create = || zk.create("/created/n-", b"").mode(CreateMode::PersistentSequential).submit();
+    let creates: Vec<_> = (0..CREATES).map(|_| create()).collect();
+    let (mut done, mut in_doubt) = (0, 0);
+    for create in creates {
+        match create.await {
+            Ok(_) => done += 1,
+            Err(WriteError::InDoubt { .. }) => in_doubt += 1,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    assert_eq!(cut.connections.load(Ordering::Relaxed), 2);
+    assert!(in_doubt > 0, "{done} are done");
+    zk.sync("/created").await.unwrap();
+    let made = zk.children("/created").await.unwrap().0.len();
+    assert!((done..=done + in_doubt).contains(&made), "{made}: {done} done, {in_doubt} in doubt");
 }

@@ -6,6 +6,7 @@
 
 mod command;
 mod leases;
+mod limits;
 mod request;
 mod script;
 mod serve;

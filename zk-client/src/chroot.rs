@@ -33,9 +33,12 @@ impl Chroot {
         self.0.as_ref().map_or(0, |root| root.len())
     }
 
-    /// A prefix of absolute paths.
+    /// A prefix of absolute paths. All that is inside begins with the chroot, which is inside itself.
     pub(crate) fn prefix(&self, prefix: &str) -> String {
-        [self.0.as_deref().unwrap_or_default(), prefix].concat()
+        match &self.0 {
+            Some(root) if prefix == "/" => root.to_string(),
+            root => [root.as_deref().unwrap_or_default(), prefix].concat(),
+        }
     }
 
     /// Whether an absolute path is inside the chroot.

@@ -72,6 +72,10 @@ impl Connect for Dialer {
         self.1.lock().unwrap_or_else(PoisonError::into_inner).push((self.0, theirs));
         Box::pin(async { Ok(Box::new(ours) as Box<dyn Transport>) })
     }
+
+    fn fails_whole(&self) -> bool {
+        true
+    }
 }
 
 impl World {

@@ -303,4 +303,8 @@ impl Connect for Connector {
             network.connect(name)
         })
     }
+
+    fn fails_whole(&self) -> bool {
+        true
+    }
 }

@@ -90,4 +90,8 @@ impl Connect for CountedConnect {
             Ok(Box::new(stream) as Box<dyn Transport>)
         })
     }
+
+    fn fails_whole(&self) -> bool {
+        true
+    }
 }

@@ -173,7 +173,7 @@ impl<'a> Work<'a> {
     /// does now. No watch tells of what is undone.
     async fn leave_readers(&mut self, source: &mut Source, session: &Session) -> Result<(), Stop> {
         let serves_all = || session.state() == SessionState::Connected { read_only: false };
-        while serves_all() && session.last_to_read() > self.agreed {
+        while serves_all() && session.read_only_epoch() > self.agreed {
             self.of.is_behind();
             let connection = session.epoch();
             // Otherwise the connection may be another one by now, perhaps to such a member again.

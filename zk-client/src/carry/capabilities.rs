@@ -1,6 +1,6 @@
 //! How the session's servers turned out to create nodes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use zk_proto::{ErrorCode, OpCode, SessionId, Stat, Zxid};
 
@@ -13,15 +13,16 @@ use zk_proto::{ErrorCode, OpCode, SessionId, Stat, Zxid};
 #[derive(Debug, Default)]
 pub(crate) struct Capabilities {
     without_create2: AtomicBool,
-    with_create2: AtomicBool,
+    /// The number of the last connection whose server has shown it.
+    with_create2: AtomicU64,
     without_containers: AtomicBool,
 }
 
 impl Capabilities {
-    /// Records what the answer to such a request shows.
-    pub(crate) fn answered(&self, op: OpCode, code: ErrorCode) {
+    /// Records what the answer to such a request shows, over this connection.
+    pub(crate) fn answered(&self, op: OpCode, code: ErrorCode, connection: u64) {
         match (op, code) {
-            (OpCode::CREATE2, ErrorCode::OK) => self.learn_create2(),
+            (OpCode::CREATE2, ErrorCode::OK) => self.learn_create2(connection),
             (OpCode::CREATE2, ErrorCode::UNIMPLEMENTED) => {
                 self.without_create2.store(true, Ordering::Relaxed);
             }
@@ -37,23 +38,18 @@ impl Capabilities {
         }
     }
 
-    /// The connection is lost.
-    pub(crate) fn link_lost(&self) {
-        self.with_create2.store(false, Ordering::Relaxed);
-    }
-
     /// Whether creates must do without metadata in the reply (servers before 3.5).
     pub(crate) fn lacks_create2(&self) -> bool {
         self.without_create2.load(Ordering::Relaxed)
     }
 
-    /// Whether the server has shown that it answers creates with metadata.
-    pub(crate) fn has_create2(&self) -> bool {
-        self.with_create2.load(Ordering::Relaxed)
+    /// Whether the server of this connection has shown that it answers creates with metadata.
+    pub(crate) fn has_create2(&self, connection: u64) -> bool {
+        connection > 0 && self.with_create2.load(Ordering::Relaxed) == connection
     }
 
-    pub(crate) fn learn_create2(&self) {
-        self.with_create2.store(true, Ordering::Relaxed);
+    pub(crate) fn learn_create2(&self, connection: u64) {
+        self.with_create2.fetch_max(connection, Ordering::Relaxed);
     }
 
     /// Whether there are no containers (servers before 3.5.1).

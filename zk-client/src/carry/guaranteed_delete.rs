@@ -113,10 +113,11 @@ impl GuaranteedDelete {
     }
 
     /// Processes an outcome. A waiting caller is notified of a refusal; the sweep then continues. A refusal and the end
-    /// are counted, before a caller learns of them.
+    /// are counted, before a caller learns of them. `alone`: a member without a quorum has answered, which may have seen what
+    /// the others never agreed on.
     pub(crate) fn heard(
         mut self,
-        outcome: Outcome,
+        (outcome, alone): (Outcome, bool),
         unconfirmed: &Unconfirmed,
         count: impl FnOnce((OpCode, Duration), Ending),
     ) -> DeleteStep {
@@ -132,6 +133,9 @@ impl GuaranteedDelete {
                 (DeleteTarget::Doubted(czxid), ErrorCode::OK) => {
                     self.aim = DeleteTarget::Synced(czxid);
                     return DeleteStep::Now(self);
+                }
+                (DeleteTarget::Node(_), ErrorCode::NO_NODE | ErrorCode::OK) if alone => {
+                    return DeleteStep::Later(self);
                 }
                 (_, ErrorCode::NO_NODE) => Ok(()),
                 (DeleteTarget::Node(czxid) | DeleteTarget::Synced(czxid), ErrorCode::OK) => {
@@ -239,7 +243,7 @@ mod tests {
     fn ask(sweep: GuaranteedDelete, outcome: Outcome) -> (OpCode, Patience, GuaranteedDelete) {
         let request = sweep.request();
         let (op, patience) = (request.frame.op(), request.patience);
-        match request.token.heard(outcome, &Unconfirmed::default(), |_, _| {}) {
+        match request.token.heard((outcome, false), &Unconfirmed::default(), |_, _| {}) {
             DeleteStep::Now(next) | DeleteStep::Later(next) => (op, patience, next),
             DeleteStep::Concluded | DeleteStep::Refused(..) => panic!("{op:?} ends it"),
         }
@@ -273,6 +277,20 @@ mod tests {
         }
     }
 
+    /// What a member without a quorum shows may be what the others never agreed on.
+    #[test]
+    fn member_alone_does_not_tell_that_a_node_is_gone() {
+        let missing = Answer { zxid: Zxid(9), code: ErrorCode::NO_NODE, body: Bytes::new() };
+        for answer in [Outcome::Answered(missing), exists()] {
+            let sweep = GuaranteedDelete::new("/node".into(), None).only(Zxid(CZXID.0 + 1));
+            let step = sweep.heard((answer.clone(), true), &Unconfirmed::default(), |_, _| {});
+            assert!(matches!(step, DeleteStep::Later(_)), "{answer:?}");
+            let sweep = GuaranteedDelete::new("/node".into(), None).only(Zxid(CZXID.0 + 1));
+            let step = sweep.heard((answer, false), &Unconfirmed::default(), |_, _| {});
+            assert!(matches!(step, DeleteStep::Concluded));
+        }
+    }
+
     /// Where the session ends, the node goes with it; and what proxies answer is no word of a server.
     #[test]
     fn delete_is_refused_by_rejections_alone() {
@@ -291,7 +309,7 @@ mod tests {
             unconfirmed.begun();
             let sweep = GuaranteedDelete::new("/node".into(), None);
             let answer = Answer { zxid: Zxid(9), code, body: Bytes::new() };
-            let step = sweep.heard(Outcome::Answered(answer), &unconfirmed, |_, _| {});
+            let step = sweep.heard((Outcome::Answered(answer), false), &unconfirmed, |_, _| {});
             assert_eq!(matches!(step, DeleteStep::Refused(..)), is_refused, "{code}");
             assert_eq!(unconfirmed.hopeful() == 0, is_refused, "{code}");
         }
@@ -308,7 +326,8 @@ mod tests {
             let (_, _, sweep) = ask(sweep, exists());
             let (op, _, sweep) = ask(sweep, first);
             assert_eq!(op, OpCode::DELETE);
-            let last = sweep.request().token.heard(over(), &Unconfirmed::default(), |_, _| {});
+            let last =
+                sweep.request().token.heard((over(), false), &Unconfirmed::default(), |_, _| {});
             assert!(matches!(last, DeleteStep::Concluded));
             let error = told.try_recv().unwrap().unwrap_err();
             assert_eq!(matches!(error, WriteError::InDoubt { .. }), in_doubt, "{error}");

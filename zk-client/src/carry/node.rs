@@ -105,6 +105,13 @@ impl OwnedNode {
         }
     }
 
+    /// Gives the node up without a request, because it is gone: the caller has deleted it in a transaction.
+    ///
+    /// One that is still there stays as long as the session.
+    pub fn forget(mut self) {
+        self.delete_sink = None;
+    }
+
     /// Leaves the delete to the caller.
     pub(crate) fn detach_node(mut self) -> DetachedNode {
         self.delete_sink = None;

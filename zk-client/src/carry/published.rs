@@ -36,7 +36,7 @@ pub(crate) struct Published {
     /// Number of connections so far.
     pub(crate) epoch: u64,
     /// The last of them to a member without a quorum; 0 if there was none.
-    pub(crate) last_to_read: u64,
+    pub(crate) read_only_epoch: u64,
     pub(crate) id: SessionId,
     pub(crate) timeout: Duration,
     /// Whether a server has confirmed that the session was closed.

@@ -90,9 +90,14 @@ impl Session {
         self.known.board.get().epoch
     }
 
-    /// Returns the number of the last connection to a member without a quorum; 0 if there was none.
-    pub(crate) fn last_to_read(&self) -> u64 {
-        self.known.board.get().last_to_read
+    /// Returns the [`epoch`](Self::epoch) of the last connection to a member without a quorum; 0 if there was none.
+    ///
+    /// Such a member may show what is so nowhere else: up to 3.6 it ends sessions by itself, and their ephemeral nodes
+    /// are gone there alone. No such member has answered a request if [`epoch`](Self::epoch), asked for before the
+    /// request, is greater than this once the answer is there.
+    #[must_use]
+    pub fn read_only_epoch(&self) -> u64 {
+        self.known.board.get().read_only_epoch
     }
 
     /// Returns the negotiated session timeout: how long servers keep the session without hearing from it.
@@ -140,13 +145,13 @@ impl Session {
             changed.as_mut().enable();
             let Published { state, epoch, .. } = self.known.board.get();
             let (told, of) = self.told;
-            if state != told {
-                self.told = (state, epoch);
-                return state;
-            }
-            if epoch != of {
-                self.told = (SessionState::Disconnected, epoch);
-                return SessionState::Disconnected;
+            let is_connected = |state| matches!(state, SessionState::Connected { .. });
+            // A disconnection has passed in between.
+            let has_passed = is_connected(told) && is_connected(state) && epoch != of;
+            let newest = if has_passed { SessionState::Disconnected } else { state };
+            self.told = (newest, epoch);
+            if newest != told {
+                return newest;
             }
             if matches!(state, SessionState::Ended(_)) {
                 // A caller that waits in a loop for another state would keep its thread, and a timeout around it.

@@ -77,7 +77,7 @@ impl Client {
         let first = Published {
             state: SessionState::Connecting,
             epoch: 0,
-            last_to_read: 0,
+            read_only_epoch: 0,
             id: SessionId(0),
             timeout: config.session_timeout,
             close_confirmed: false,

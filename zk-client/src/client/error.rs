@@ -127,6 +127,42 @@ mod tests {
     use zk_proto::OpCode;
 
     use super::*;
+    use crate::{client::retry::SafeToRetry as _, error::LinkError};
+
+    /// Wherever it failed: a retry must neither repeat what may have been done, nor hope in vain.
+    #[test]
+    fn errors_tell_doubt_and_what_may_be_retried() {
+        let over = || Cause::SessionEnded(SessionEnd::Expired);
+        let lost = || Cause::Disconnected(LinkError::Reset);
+        let doubt = |cause| WriteError::InDoubt { op: OpCode::SET_DATA, cause };
+        let multi = |rejection| MultiError { index: 1, rejection };
+        for (error, is_in_doubt, is_safe) in [
+            (Error::from(ReadError::Unavailable(lost())), false, true),
+            (ReadError::Unavailable(over()).into(), false, false),
+            (ReadError::Rejected(Rejection::ReadOnly).into(), false, true),
+            (ReadError::Rejected(Rejection::NoNode).into(), false, false),
+            (WriteError::NotApplied(Cause::NotConnected).into(), false, true),
+            (WriteError::NotApplied(over()).into(), false, false),
+            (WriteError::Rejected(Rejection::ReadOnly).into(), false, true),
+            (WriteError::Rejected(Rejection::BadVersion).into(), false, false),
+            (doubt(lost()).into(), true, false),
+            (doubt(Cause::DeadlineExceeded).into(), true, false),
+            (multi(Rejection::ReadOnly).into(), false, true),
+            (multi(Rejection::NoNode).into(), false, false),
+            (Cause::Throttled.into(), false, true),
+            (over().into(), false, false),
+            (ConnectError::TimedOut { last: None }.into(), false, false),
+        ] {
+            let told = (error.is_in_doubt(), error.is_safe_to_retry());
+            assert_eq!(told, (is_in_doubt, is_safe), "{error}");
+            for deleted in [0, 2] {
+                let error = Box::new(error.clone());
+                let error = Error::DeleteRecursive { deleted, path: "/a".into(), error };
+                assert_eq!(error.is_in_doubt(), is_in_doubt, "{error}");
+                assert_eq!(error.is_safe_to_retry(), is_safe && deleted == 0, "{error}");
+            }
+        }
+    }
 
     /// `{}` is what logs show: it includes the cause, and programs that print sources do not repeat it.
     #[test]

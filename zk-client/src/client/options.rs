@@ -147,7 +147,8 @@ impl ConnectOptions {
     }
 
     /// Sets whether to accept a server that is cut off from the quorum until a better one is found. Reads may then be
-    /// stale, and writes are rejected with [`ReadOnly`](crate::Rejection::ReadOnly).
+    /// stale, and writes are rejected with [`ReadOnly`](crate::Rejection::ReadOnly). Locks are not granted by what such a server
+    /// shows: those that wait go on when a better one is found.
     pub const fn read_only(mut self, allowed: bool) -> Self {
         self.config.read_only = allowed;
         self

@@ -25,9 +25,9 @@ impl Client {
         self.handle.shared.session.renewed()
     }
 
-    /// Proves another identity, on this connection and every later one. Servers check what was sent before without it, what
-    /// is sent later with it, such as requests that wait for a connection or for room. Submitted when this returns; dropping
-    /// the returned future does not undo it. Timeouts of the client and
+    /// Proves another identity, on this connection and every later one. Servers check what was sent before without it, and what
+    /// is submitted later with it; what waits for a connection or for room meanwhile may be checked either way. Submitted when
+    /// this returns; dropping the returned future does not undo it. Timeouts of the client and
     /// [failing fast](crate::CallOptions::fail_fast) do not apply: it is answered once a server is connected.
     ///
     /// For the scheme `digest` the bytes are `user:password`; they are sent in plain text.

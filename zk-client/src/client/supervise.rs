@@ -14,6 +14,7 @@ use std::{
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
+    carry::{published::SessionState, session::Session},
     client::ConnectOptions,
     error::{ConnectError, SessionEnd},
     ids::mixed,
@@ -316,7 +317,7 @@ impl<E> Supervise<E> {
             if stops {
                 return Err(interruption);
             }
-            failures = if lasted > self.pause_max { 0 } else { failures + 1 };
+            failures = if lasted > self.pause_max { 1 } else { failures + 1 };
             let pause = self.pause_behind(failures);
             tracing::warn!(why = interruption.kind(), failures, ?pause, "service interrupted");
             sleep(pause).await;
@@ -393,7 +394,7 @@ where
     let first = unless(session.ended(), service.as_mut()).await;
     let lasted = began.elapsed();
     let (returned, end) = match first {
-        Ok(returned) => (Some(returned), session.end()),
+        Ok(returned) => (Some(returned), over(&session)),
         Err(end) if grace.is_zero() => (None, Some(end)),
         Err(end) => (timeout(grace, service).await.ok(), Some(end)),
     };
@@ -405,6 +406,15 @@ where
         (None, None) => Err(Interruption::SessionEnded(SessionEnd::Closed)),
     };
     (ended, lasted)
+}
+
+/// How the session is over, or will be: the service may hear that it is being closed before it is.
+fn over(session: &Session) -> Option<SessionEnd> {
+    match session.state() {
+        SessionState::Ended(end) => Some(end),
+        SessionState::Closing => Some(SessionEnd::Closed),
+        _ => None,
+    }
 }
 
 /// Runs `work` until it or `end` completes. Each step polls `end` first.

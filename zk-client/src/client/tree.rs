@@ -18,7 +18,7 @@ const AT_ONCE: usize = 256;
 
 impl Client {
     /// Deletes a node and everything below it, from the bottom up; not atomically. Resolves to the number of nodes it
-    /// has deleted; 0 if there was no such node.
+    /// has deleted, as far as replies have told; 0 if there was no such node.
     ///
     /// This takes many requests, and other clients see the result of each: nodes are deleted one by one, and if it
     /// fails or is dropped midway, the deleted nodes are gone. Nodes that other clients create in the meantime are
@@ -35,7 +35,8 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// [`Error::DeleteRecursive`] with the node that could not be deleted, and the number of those that were.
+    /// [`Error::DeleteRecursive`] with the node that could not be deleted, and the number of those that were, behind the
+    /// answers to all that was under way.
     pub fn delete_recursive(
         &self,
         path: &str,
@@ -109,9 +110,10 @@ impl Work {
         Ok(levels)
     }
 
-    /// Deletes nodes. Returns whether some have children again.
+    /// Deletes nodes. Returns whether some have children again. What is under way is counted also behind a failure.
     async fn delete(&mut self, level: &[String]) -> Result<bool, Error> {
         let mut again = false;
+        let mut failed = None;
         for some in level.chunks(AT_ONCE) {
             let delete = |path: &String| self.client.delete(path).if_exists().into_future();
             let deletes: Vec<_> = some.iter().map(delete).collect();
@@ -119,8 +121,13 @@ impl Work {
                 match delete.await {
                     Ok(deleted) => self.deleted += usize::from(deleted),
                     Err(WriteError::Rejected(Rejection::NotEmpty)) => again = true,
-                    Err(error) => return Err(self.failed(path, error)),
+                    // A doubt is not to be hidden by what is certain.
+                    Err(error @ WriteError::InDoubt { .. }) => failed = Some((path, error)),
+                    Err(error) => drop(failed.get_or_insert((path, error))),
                 }
+            }
+            if let Some((path, error)) = failed {
+                return Err(self.failed(path, error));
             }
         }
         Ok(again)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use zk_proto::{
     Time,
-    session::{Lease, Outcome, Output, State, WatchNotice, Watcher as _},
+    session::{Cause as Lost, Lease, Outcome, Output, State, WatchNotice, Watcher as _},
 };
 
 use super::{
@@ -51,8 +51,18 @@ impl Driver {
                 self.parts.counters.attempt_failed(&server, &error);
                 self.parts.known.failed((server, error));
             }
-            Output::Reply { token, outcome } => self.reply(now, token, outcome),
+            Output::Reply { token, outcome } => {
+                if let Outcome::NotSent(Lost::SessionOver(_))
+                | Outcome::Unknown(Lost::SessionOver(_)) = outcome
+                {
+                    self.tell_end();
+                }
+                self.reply(now, token, outcome);
+            }
             Output::Watch { watcher, notice } => {
+                if let WatchNotice::Over(_) = notice {
+                    self.tell_end();
+                }
                 if let WatchNotice::Event(event) = &notice {
                     tracing::trace!(kind = %event.kind, path = &*event.path, "watch fired");
                     if !watcher.is_gone() {
@@ -98,7 +108,9 @@ impl Driver {
             Token::GuaranteedDelete(sweep) => {
                 let counters = &self.parts.counters;
                 let count = |asked, ending| counters.concluded(now, asked, ending);
-                match sweep.heard(outcome, &self.parts.known.sweeps, count) {
+                let Published { epoch, read_only_epoch, .. } = self.parts.known.board.get();
+                let alone = epoch == read_only_epoch;
+                match sweep.heard((outcome, alone), &self.parts.known.sweeps, count) {
                     DeleteStep::Now(sweep) => {
                         self.parts.session.submit(now, Token::of(sweep.request()));
                     }
@@ -122,7 +134,8 @@ impl Driver {
         }
         self.parts.receiver.free(caller.permit);
         if let Outcome::Answered(answer) = &outcome {
-            self.parts.known.capabilities.answered(caller.op, answer.code);
+            let connection = self.parts.known.board.get().epoch;
+            self.parts.known.capabilities.answered(caller.op, answer.code, connection);
         }
         caller.answer(outcome);
     }
@@ -141,7 +154,8 @@ impl Driver {
         }
     }
 
-    pub(super) fn publish_lease(&self) {
+    pub(super) fn publish_lease(&mut self) {
+        self.tell_end();
         let session = &self.parts.session;
         let over = session.over().map(Into::into);
         self.parts.known.lease.publish(session.lease(), session.confirmed_lease(), over);
@@ -166,7 +180,7 @@ impl Driver {
     }
 
     /// Counts a change of state, and reports it to the observer before any other task sees it.
-    fn observe(&self, state: &State) {
+    fn observe(&mut self, state: &State) {
         let counters = &self.parts.counters;
         match state {
             State::Connected(negotiated) => counters.connected(&Connected {
@@ -177,7 +191,16 @@ impl Driver {
                 epoch: self.parts.known.board.get().epoch + 1,
             }),
             State::Disconnected(why) => counters.disconnected(&why.clone().into()),
-            State::Over(over) => counters.ended((*over).into()),
+            State::Over(_) => self.tell_end(),
+        }
+    }
+
+    /// Reports the end of the session to the observer: callers learn of it from what they wait for, and from the lease, before
+    /// the state says so.
+    pub(super) fn tell_end(&mut self) {
+        let Some(over) = self.parts.session.over() else { return };
+        if !std::mem::replace(&mut self.end_is_told, true) {
+            self.parts.counters.ended(over.into());
         }
     }
 
@@ -194,7 +217,7 @@ impl Driver {
                     published.timeout = negotiated.timeout;
                     published.epoch += 1;
                     if negotiated.read_only {
-                        published.last_to_read = published.epoch;
+                        published.read_only_epoch = published.epoch;
                     }
                     published.enter(SessionState::Connected { read_only: negotiated.read_only });
                     if shown {
@@ -207,7 +230,6 @@ impl Driver {
                     }
                 }
                 State::Disconnected(why) => {
-                    self.parts.known.capabilities.link_lost();
                     published.enter(SessionState::Disconnected);
                     if shown {
                         tracing::info!(session = %published.id, %why, "disconnected");

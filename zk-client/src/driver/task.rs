@@ -91,6 +91,8 @@ pub(crate) struct Driver {
     pub(super) closing: Option<Box<(Time, Vec<Token>)>>,
     /// Whether anything has asked for the session's end.
     pub(super) is_closing: bool,
+    /// Whether the observer was told of it.
+    pub(super) end_is_told: bool,
     pub(super) log_limit: LogLimit,
     /// Number of requests in flight at the last write.
     pub(super) under_way: usize,
@@ -121,6 +123,7 @@ impl Driver {
             detaching: None,
             closing: None,
             is_closing: false,
+            end_is_told: false,
             log_limit: LogLimit::default(),
             under_way: 0,
             answers: ANSWERS_MIN,
@@ -387,7 +390,7 @@ impl Driver {
         if !outbound.is_empty() {
             self.under_way = under_way;
         }
-        match self.link.poll_write(cx, outbound) {
+        match self.link.poll_write(cx, outbound, self.parts.connector.fails_whole()) {
             Poll::Ready(Err(why)) => {
                 let now = self.now();
                 self.parts.session.hung_up(now, why.into());
@@ -407,12 +410,15 @@ impl Drop for Driver {
         // In a panic nothing is known of what the session was in the middle of.
         if !thread::panicking() {
             self.parts.session.detach();
+            self.tell_end();
             self.refuse_the_rest();
             self.count_load();
         }
         if !is_over(self) {
             let end = SessionEnd::Closed;
-            self.parts.counters.ended(end);
+            if !self.end_is_told {
+                self.parts.counters.ended(end);
+            }
             self.parts.known.board.change(|it| it.enter(SessionState::Ended(end)));
         }
     }

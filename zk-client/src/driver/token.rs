@@ -63,7 +63,10 @@ impl Token {
     /// The caller may have gone.
     pub(super) fn refuse(self, end: SessionEnd, counters: &Counters) {
         if let Self::Caller(mut caller) = self {
-            counters.refused(caller.op);
+            // One that has given up has counted it.
+            if caller.ticket.as_ref().is_none_or(|ticket| ticket.take()) {
+                counters.refused(caller.op);
+            }
             caller.answer(Outcome::NotSent(session::Cause::SessionOver(end.into())));
         }
     }

@@ -42,4 +42,13 @@ pub trait Connect: Send + Sync + 'static {
     /// Starts to connect to `server`, given as `host:port` as in the connection string. Called again for each attempt,
     /// so that names are resolved each time. The session bounds the time.
     fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>>;
+
+    /// Whether a write that fails has passed on none of the bytes that it was given, as on a plain socket. `false` by default: a
+    /// stream that takes bytes in parts and fails behind the first, as those of TLS do, does not tell how many have left. A
+    /// connector that delegates to another one delegates this, too.
+    ///
+    /// What may have left with a lost connection is in doubt; a request that certainly has not is sent over the next one.
+    fn fails_whole(&self) -> bool {
+        false
+    }
 }

@@ -20,6 +20,9 @@ use crate::error::LinkError;
 /// What is read at a time where little is expected: more than the answer to a handshake or a ping, or than most events.
 pub(crate) const LITTLE: usize = 128;
 
+/// How many bytes are given at once to a stream that does not tell how many of them it has passed on when it fails.
+const DOUBTED_MAX: usize = 64 * 1024;
+
 /// How many pieces are written at once at most.
 const PIECES_MAX: usize = 16;
 
@@ -90,10 +93,13 @@ impl Link {
     }
 
     /// Writes as much of `outbound` as the connection accepts, and removes it.
+    ///
+    /// What is left behind an error was certainly not written: see [`Connect::fails_whole`](super::connect::Connect::fails_whole).
     pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
         outbound: &mut Outbound,
+        fails_whole: bool,
     ) -> Poll<Result<(), LinkError>> {
         let Self::Up(stream) = self else { return Poll::Pending };
         let outcome = loop {
@@ -101,18 +107,29 @@ impl Link {
                 break ready!(Pin::new(stream).poll_flush(cx)).map_err(|error| link_error(&error));
             }
             let stream = Pin::new(&mut *stream);
-            let written = if outbound.is_in_pieces() && stream.is_write_vectored() {
+            let in_pieces = fails_whole && outbound.is_in_pieces();
+            let (written, offered) = if in_pieces && stream.is_write_vectored() {
                 let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
                 let filled = pieces.iter_mut().zip(outbound.pieces());
                 let count = filled.map(|(slice, piece)| *slice = IoSlice::new(piece)).count();
-                stream.poll_write_vectored(cx, pieces.get(..count).unwrap_or_default())
+                let pieces = pieces.get(..count).unwrap_or_default();
+                let offered = pieces.iter().map(|piece| piece.len()).sum();
+                (stream.poll_write_vectored(cx, pieces), offered)
             } else {
-                stream.poll_write(cx, outbound.chunk())
+                let chunk = outbound.chunk();
+                let most = if fails_whole { usize::MAX } else { DOUBTED_MAX };
+                let chunk = chunk.get(..most).unwrap_or(chunk);
+                (stream.poll_write(cx, chunk), chunk.len())
             };
             match ready!(written) {
                 Ok(0) => break Err(LinkError::Closed),
                 Ok(len) => outbound.advance(len),
-                Err(error) => break Err(link_error(&error)),
+                Err(error) => {
+                    if !fails_whole {
+                        outbound.advance(offered);
+                    }
+                    break Err(link_error(&error));
+                }
             }
         };
         self.down_on_error(&outcome);
@@ -203,5 +220,25 @@ mod tests {
             assert_eq!(probed(Some(answer)), meaning, "{:?}", answer.escape_ascii().to_string());
         }
         assert_eq!(probed(None), ProbeAnswer::ReadOnly, "who cannot be reached takes no writes");
+    }
+
+    /// Whether it takes the question, or not even the connection.
+    #[test]
+    fn probe_waits_a_second_for_a_mute_server() {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let (near, _mute) = tokio::io::duplex(64);
+            let connected = async { Ok(Box::new(near) as Box<dyn Transport>) };
+            let dials: [BoxFuture<'static, _>; 2] =
+                [Box::pin(connected), Box::pin(std::future::pending())];
+            for dial in dials {
+                let began = tokio::time::Instant::now();
+                let limit = std::time::Duration::from_secs(60);
+                let answer = tokio::time::timeout(limit, probe(dial)).await;
+                assert_eq!(answer, Ok(ProbeAnswer::ReadOnly));
+                assert_eq!(began.elapsed().as_secs(), 1);
+            }
+        });
     }
 }

@@ -39,6 +39,10 @@ type Lookup = BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
 ///         println!("connecting to {server}");
 ///         self.0.connect(server)
 ///     }
+///
+///     fn fails_whole(&self) -> bool {
+///         self.0.fails_whole()
+///     }
 /// }
 ///
 /// let connector = Loud(ResolvedConnect::default());
@@ -115,6 +119,10 @@ impl Connect for ResolvedConnect {
         let server = server.to_owned();
         let lookup = async move { Ok(lookup_host(server).await?.collect()) };
         Box::pin(dial(Box::pin(lookup), attempt))
+    }
+
+    fn fails_whole(&self) -> bool {
+        true
     }
 }
 
@@ -193,7 +201,45 @@ async fn first_of(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
+    use tokio::{
+        net::{TcpListener, TcpSocket},
+        task::{JoinHandle, yield_now},
+        time::timeout,
+    };
+
     use super::*;
+
+    /// Less than what it takes the system to give an attempt up.
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    /// A port whose queue is full, so that it answers nothing any more, as long as the rest lives.
+    async fn deaf() -> (SocketAddr, TcpListener, Vec<JoinHandle<io::Result<TcpStream>>>) {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let listener = socket.listen(1).unwrap();
+        let address = listener.local_addr().unwrap();
+        // More than there is room for, which is one more than was asked for.
+        let queue: Vec<_> = (0..8).map(|_| tokio::spawn(TcpStream::connect(address))).collect();
+        while queue.iter().filter(|one| one.is_finished()).count() < 2 {
+            yield_now().await;
+        }
+        (address, listener, queue)
+    }
+
+    #[test]
+    fn address_that_does_not_answer_holds_up_no_other() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (first, _listener, _queue) = timeout(LIMIT, deaf()).await.expect("there is room");
+            let open = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+            let second = open.local_addr().unwrap();
+            let stream = timeout(LIMIT, first_of(vec![first, second])).await;
+            let stream = stream.expect("the second one is tried").unwrap();
+            assert_eq!(stream.peer_addr().unwrap(), second);
+        });
+    }
 
     /// Whatever the numbers of servers and of addresses: here each has as many as there are servers.
     #[test]

@@ -84,6 +84,16 @@ pub(crate) struct Instead {
     pub(crate) options: CallOptions,
     pub(crate) frame: RequestFrame,
     pub(crate) on_loss: OnLoss,
+    /// The number of the connection at the time of the request.
+    pub(crate) connection: u64,
+}
+
+impl Instead {
+    /// Records that the request was carried out as it was. That says something of the server of that time alone, as the
+    /// answer may have waited for its caller.
+    pub(crate) fn was_needless(&self) {
+        self.handle.shared.known().capabilities.learn_create2(self.connection);
+    }
 }
 
 impl ReplyContext {

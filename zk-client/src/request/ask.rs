@@ -129,7 +129,9 @@ impl Target<'_> {
         on_loss: OnLoss,
     ) -> Option<Box<Instead>> {
         let Self { handle, options } = self;
-        frame.map(|frame| Box::new(Instead { handle: handle.clone(), options, frame, on_loss }))
+        let handle = handle.clone();
+        let connection = handle.shared.known().board.get().epoch;
+        frame.map(|frame| Box::new(Instead { handle, options, frame, on_loss, connection }))
     }
 }
 

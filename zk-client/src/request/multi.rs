@@ -208,7 +208,7 @@ fn read(answer: Answer, context: Box<ReplyContext>) -> Result<Outcome, Unresolve
     }
     // What is in a transaction, only this shows.
     if let Some(instead) = context.instead.as_ref().filter(|_| answer.code.is_ok()) {
-        instead.handle.shared.known().capabilities.learn_create2();
+        instead.was_needless();
     }
     let response: MultiResponse = body(&answer)?;
     let relative = |path: &zk_proto::Text| context.chroot.relative(&path.lossy()).to_owned();

@@ -144,7 +144,7 @@ impl<T, E: CallError> Pending<T, E> {
 
     /// The older request, whose reply is read in the same context.
     fn instead(instead: Instead, reading: Reading<T>) -> Self {
-        let Instead { handle, options, frame, on_loss } = instead;
+        let Instead { handle, options, frame, on_loss, .. } = instead;
         let patience = options.patience;
         let request = Outgoing { frame, token: (), watch: None, on_loss, patience };
         let target = Target { handle: &handle, options };

@@ -90,7 +90,8 @@ impl<'a> Request<'a, (), WriteError> {
     }
 
     /// Succeeds even if there is no such node: resolves to `false` then. In return it is never in doubt while the
-    /// session lives, unless it fails fast or times out: if the reply is lost, the delete is sent again.
+    /// session lives, unless it fails fast or times out, or is turned away when it is sent again, by a server that is busy or
+    /// takes no writes: if the reply is lost, the delete is sent again.
     ///
     /// Since 3.6 servers check the permission to delete the parent's children before they look for the node: without it the
     /// error is [`NoAuth`](crate::Rejection::NoAuth), even if there is none.

@@ -78,9 +78,16 @@ impl<R, W: Watcher> Session<R, W> {
             return;
         }
         let here = self.link.server.clone().filter(|_| self.phase.has_link());
+        let was_listed = here.as_deref().is_none_or(|here| self.rotation.lists(here));
         let stays = self.rotation.update(servers, here.as_deref(), &mut self.rng);
         match self.phase {
-            _ if stays || self.closing => {}
+            _ if stays || self.closing => {
+                // An earlier list has made it leave, for want of this server.
+                if self.leaving && !was_listed {
+                    self.leaving = false;
+                    self.send_waiting(now);
+                }
+            }
             Phase::Up(_) => {
                 self.leaving = true;
                 self.leave_when_done(now);

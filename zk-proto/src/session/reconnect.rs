@@ -50,6 +50,11 @@ impl Rotation {
         server
     }
 
+    /// Whether a server is one of them.
+    pub(crate) fn lists(&self, server: &str) -> bool {
+        self.servers.iter().any(|known| **known == *server)
+    }
+
     /// Replaces the servers. Returns whether to stay at `here`; if not, the next server is the new one.
     ///
     /// As in the Java client: with these probabilities, clients that were spread evenly over the old servers are spread
@@ -61,15 +66,19 @@ impl Rotation {
         rng: &mut Rng,
     ) -> bool {
         let before = self.servers.len() as u64;
+        // Also if an earlier list has told it to leave, which it has not done yet.
+        let is_here = |server: &Arc<str>| here.is_some_and(|here| **server == *here);
+        let is_listed = servers.iter().any(is_here);
+        // Where a move to a new server would lead.
+        let is_new = is_listed && !self.servers.iter().any(is_here);
         let (mut kept, mut added): (Vec<_>, Vec<_>) =
             servers.into_iter().partition(|server| self.servers.contains(server));
         rng.shuffle(&mut kept);
         rng.shuffle(&mut added);
         let total = (kept.len() as u64).saturating_add(added.len() as u64);
-        let is_listed = here.is_some_and(|here| kept.iter().any(|server| **server == *here));
         // The share of all clients that must move to the added servers: those servers' share of a larger ensemble.
         let stays = if is_listed {
-            total <= before || rng.up_to(total.saturating_sub(1)) < before
+            is_new || total <= before || rng.up_to(total.saturating_sub(1)) < before
         } else {
             here.is_none()
         };
@@ -270,6 +279,18 @@ mod tests {
                 assert!(there.abs_diff(clients) < clients / 8, "{old:?} to {new:?}: {places:?}");
             }
             assert!(moved.abs_diff(must_move) <= must_move / 8, "{old:?} to {new:?}: {moved}");
+        }
+    }
+
+    /// It is where a move to a new server would lead.
+    #[test]
+    fn server_that_is_listed_again_is_never_left() {
+        for seed in 0..64 {
+            let mut rng = Rng::new(seed);
+            let list = |names: &[&str]| names.iter().map(|name| Arc::from(*name)).collect();
+            let mut rotation = Rotation::new(list(&["a", "b", "c"]), &mut rng);
+            assert!(!rotation.update(list(&["b", "c"]), Some("a"), &mut rng));
+            assert!(rotation.update(list(&["a", "b", "c"]), Some("a"), &mut rng), "seed {seed}");
         }
     }
 }

@@ -69,6 +69,10 @@ impl Connect for SimConnect {
             }
         })
     }
+
+    fn fails_whole(&self) -> bool {
+        true
+    }
 }
 
 /// A client's end of a connection. Dropping it closes it.

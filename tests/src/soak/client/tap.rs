@@ -68,6 +68,10 @@ impl Connect for Tap {
             Ok(Box::new(InspectReader::new(dial.await?, look)) as Box<dyn Transport>)
         })
     }
+
+    fn fails_whole(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

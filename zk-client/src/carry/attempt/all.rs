@@ -167,9 +167,9 @@ mod tests {
     use bytes::{Bytes, BytesMut};
     use tokio::sync::oneshot;
     use zk_proto::{
-        AclList, CreateFlags, ErrorCode, List, Zxid,
+        AclList, CreateFlags, ErrorCode, Stat, Text, Zxid,
         jute::Encode as _,
-        request::GetChildrenResponse,
+        request::{GetChildrenResponse, GetDataResponse},
         session::{Answer, Cause, LinkError, Patience},
     };
 
@@ -192,28 +192,74 @@ mod tests {
 
     const SESSION: SessionId = SessionId(7);
 
-    /// A create, and its caller.
-    fn create() -> (ProtectedCreate, oneshot::Receiver<Concluded>) {
-        let node = NodeSpec {
+    const DATA: &[u8] = b"1";
+
+    fn node(name: &str, known_by: KnownBy) -> NodeSpec {
+        NodeSpec {
             parent: "/p".into(),
-            name: "_c_1-n-".to_owned(),
-            data: Bytes::new(),
+            name: name.to_owned(),
+            data: Bytes::from_static(DATA),
             acl: AclList::default(),
             flags: CreateFlags::EPHEMERAL_SEQUENTIAL,
-            known_by: KnownBy::Prefix,
-        };
+            known_by,
+        }
+    }
+
+    /// A create of these nodes, and its caller.
+    fn create(nodes: Vec<NodeSpec>) -> (ProtectedCreate, oneshot::Receiver<Concluded>) {
         let (done, caller) = oneshot::channel();
         let (checked, chroot) = (Vec::new(), Chroot::default());
-        (ProtectedCreate { nodes: vec![node], replaced: None, checked, chroot, done }, caller)
+        (ProtectedCreate { nodes, replaced: None, checked, chroot, done }, caller)
+    }
+
+    fn attempts() -> Attempts {
+        let first = Published {
+            state: SessionState::Connecting,
+            epoch: 0,
+            read_only_epoch: 0,
+            id: SESSION,
+            timeout: Duration::from_secs(10),
+            close_confirmed: false,
+        };
+        let sink: Weak<Nobody> = Weak::new();
+        Attempts::new(sink, Arc::new(Known::new(first)))
+    }
+
+    /// Attempts, and one of nodes that are known by their data, as others are of which these names were listed; the reply to
+    /// its create was lost.
+    fn listed(names: &[&str], nodes: usize) -> (Attempts, AttemptId, oneshot::Receiver<Concluded>) {
+        let mut attempts = attempts();
+        let (create, caller) = create((0..nodes).map(|_| node("n-", KnownBy::Data)).collect());
+        let id = attempts.start(create, Time::ZERO, None).token;
+        let no_end = |_, ending| panic!("{ending:?}");
+        attempts.advance(id, (SESSION, 1), Outcome::Unknown(lost()), no_end);
+        attempts.advance(id, (SESSION, 2), answered(Bytes::new()), no_end);
+        let reads = attempts.advance(id, (SESSION, 2), children(names), no_end);
+        let read = (OpCode::GET_DATA, Patience::Connections);
+        assert_eq!(asked(&reads), vec![read; names.len() * nodes]);
+        (attempts, id, caller)
     }
 
     fn answered(body: Bytes) -> Outcome {
         Outcome::Answered(Answer { zxid: Zxid(1), code: ErrorCode::OK, body })
     }
 
-    fn no_children() -> Outcome {
+    fn refused(code: ErrorCode) -> Outcome {
+        Outcome::Answered(Answer { zxid: Zxid(1), code, body: Bytes::new() })
+    }
+
+    fn children(names: &[&str]) -> Outcome {
         let mut body = BytesMut::new();
-        GetChildrenResponse { children: List::EMPTY }.encode(&mut body);
+        GetChildrenResponse { children: names.iter().map(|name| Text::from(*name)).collect() }
+            .encode(&mut body);
+        answered(body.freeze())
+    }
+
+    /// A node of this session.
+    fn read(data: &[u8]) -> Outcome {
+        let mut body = BytesMut::new();
+        let stat = Stat { czxid: Zxid(5), ephemeral_owner: SESSION, ..Stat::default() };
+        GetDataResponse { data: Some(Bytes::copy_from_slice(data)), stat }.encode(&mut body);
         answered(body.freeze())
     }
 
@@ -233,17 +279,8 @@ mod tests {
     /// A leader that was replaced answers a `sync` as if it were not, and does not show what its successor has done.
     #[test]
     fn search_and_next_create_share_a_connection() {
-        let first = Published {
-            state: SessionState::Connecting,
-            epoch: 0,
-            last_to_read: 0,
-            id: SESSION,
-            timeout: Duration::from_secs(10),
-            close_confirmed: false,
-        };
-        let sink: Weak<Nobody> = Weak::new();
-        let mut attempts = Attempts::new(sink, Arc::new(Known::new(first)));
-        let (create, _caller) = create();
+        let mut attempts = attempts();
+        let (create, _caller) = create(vec![node("_c_1-n-", KnownBy::Prefix)]);
         let request = attempts.start(create, Time::ZERO, None);
         assert_eq!(request.patience, Patience::Throttling);
         let id = request.token;
@@ -258,15 +295,51 @@ mod tests {
 
         // The listing behind the barrier is of the next connection: nothing is known.
         assert_eq!(hear(1, answered(Bytes::new())), []);
-        assert_eq!(hear(2, no_children()), search);
+        assert_eq!(hear(2, children(&[])), search);
         // Both are of one: a create over the same is safe, and over the next it would not be.
         assert_eq!(hear(2, answered(Bytes::new())), []);
-        assert_eq!(hear(2, no_children()), bound);
+        assert_eq!(hear(2, children(&[])), bound);
         for cause in [Cause::NotConnected, lost()] {
             assert_eq!(hear(2, Outcome::NotSent(cause)), search);
             assert_eq!(hear(3, answered(Bytes::new())), []);
-            assert_eq!(hear(3, no_children()), bound);
+            assert_eq!(hear(3, children(&[])), bound);
         }
         assert_eq!(hear(3, Outcome::Unknown(lost())), search);
+    }
+
+    /// What a replaced leader has listed says nothing of what its successor knows.
+    #[test]
+    fn candidate_that_is_read_over_another_connection_decides_nothing() {
+        let (mut attempts, id, _caller) = listed(&["n-0000000007"], 1);
+        let no_end = |_, ending| panic!("{ending:?}");
+        let next = attempts.advance(id, (SESSION, 3), read(b"another's"), no_end);
+        let search =
+            [(OpCode::SYNC, Patience::Connections), (OpCode::GET_CHILDREN, Patience::Connections)];
+        assert_eq!(asked(&next), search);
+    }
+
+    #[test]
+    fn node_is_found_behind_one_that_may_not_be_read() {
+        let (mut attempts, id, mut caller) = listed(&["n-0000000007", "n-0000000008"], 1);
+        let hidden = refused(ErrorCode::NO_AUTH);
+        let sink: Arc<dyn DeleteSink> = Arc::new(Nobody);
+        attempts.delete_sink = Arc::downgrade(&sink);
+        assert!(attempts.advance(id, (SESSION, 2), hidden, |_, _| ()).is_empty());
+        assert!(attempts.advance(id, (SESSION, 2), read(DATA), |_, _| ()).is_empty());
+        let nodes = caller.try_recv().unwrap().nodes.unwrap().unwrap();
+        assert_eq!(nodes.len(), 1);
+        assert_eq!(nodes[0].path(), "/p/n-0000000008");
+    }
+
+    /// Others can get a name without an id meanwhile.
+    #[test]
+    fn rest_of_a_transaction_is_deleted_by_what_was_seen() {
+        let (mut attempts, id, _caller) = listed(&["n-0000000007"], 2);
+        assert!(attempts.advance(id, (SESSION, 2), read(DATA), |_, _| ()).is_empty());
+        let next = attempts.advance(id, (SESSION, 2), refused(ErrorCode::NO_NODE), |_, _| ());
+        let Some(Next::GuaranteedDelete(delete)) = next.into_iter().next() else {
+            panic!("nothing is deleted");
+        };
+        assert_eq!(delete.request().frame.op(), OpCode::EXISTS);
     }
 }

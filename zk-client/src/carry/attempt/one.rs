@@ -39,8 +39,9 @@ pub(super) enum Step {
     Create,
     /// The replies to the `sync`, and to the listings or the read behind it.
     Search,
-    /// The [`Stat`](zk_proto::Stat)s of the nodes that were found, and the data where that identifies the node.
-    Check { candidates: Vec<Candidate> },
+    /// The [`Stat`](zk_proto::Stat)s of the nodes that were found over this connection, and the data where that identifies
+    /// the node.
+    Check { candidates: Vec<Candidate>, over: u64 },
 }
 
 #[derive(Debug)]
@@ -157,6 +158,11 @@ impl Attempt {
         Outgoing { frame, token, watch: None, on_loss, patience }
     }
 
+    /// Fails in doubt.
+    pub(super) fn unknown(&self, cause: Lost) -> Progress {
+        Progress::Done(Err(WriteError::unknown(self.op(), cause.into())))
+    }
+
     /// Processes one of the replies this step waits for, over this connection.
     pub(super) fn heard(
         &mut self,
@@ -179,8 +185,11 @@ impl Attempt {
                 None => Progress::Go(Vec::new()),
             },
             Step::Search if self.is_shared() => self.looked(id, session, outcomes),
-            Step::Search => self.searched(id, outcomes),
-            Step::Check { candidates } => self.checked(id, session, candidates, outcomes),
+            Step::Search => self.searched(id, connection, outcomes),
+            Step::Check { candidates, over } => {
+                let is_same = over == connection;
+                self.checked(id, (session, is_same), candidates, outcomes)
+            }
         }
     }
 
@@ -245,8 +254,11 @@ impl Attempt {
                 tracing::debug!(name = self.create.nodes[0].name, %cause, "create not sent");
                 return Progress::Go(self.search(id));
             }
+            // What the search has shown holds for its connection alone.
+            Outcome::NotSent(cause) if self.in_doubt => return self.unknown(cause),
             Outcome::NotSent(cause) => return failed(cause),
-            Outcome::Unknown(cause @ Lost::SessionOver(_)) => return failed(cause),
+            // The node goes with the session, which may live on for others.
+            Outcome::Unknown(cause @ Lost::SessionOver(_)) => return self.unknown(cause),
             Outcome::Unknown(cause) => {
                 tracing::debug!(name = self.create.nodes[0].name, %cause, "create in doubt");
                 self.costs += u32::from(is_ended(&cause));
@@ -259,7 +271,7 @@ impl Attempt {
                 None => Progress::Go(self.search(id)),
             },
             ErrorCode::UNIMPLEMENTED if self.is_plain() && !self.legacy => {
-                self.known.capabilities.answered(OpCode::CREATE2, answer.code);
+                self.known.capabilities.answered(OpCode::CREATE2, answer.code, 0);
                 self.again(id)
             }
             ErrorCode::THROTTLED_OP if self.in_doubt => {
@@ -327,7 +339,7 @@ pub(super) const fn over() -> Lost {
     Lost::SessionOver(zk_proto::session::CloseReason::Closed)
 }
 
-/// Fails without doubt: without its session the node cannot exist.
+/// Fails without doubt: nothing was sent of which nothing is known.
 pub(super) fn failed(cause: Lost) -> Progress {
     Progress::Done(Err(WriteError::NotApplied(Cause::from(cause))))
 }

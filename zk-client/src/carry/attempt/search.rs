@@ -12,7 +12,7 @@ use zk_proto::{
 
 use super::{
     node_spec::{Candidate, FoundNode, KnownBy, NodeSpec},
-    one::{Attempt, AttemptId, Next, Progress, Step, failed, harmless},
+    one::{Attempt, AttemptId, Next, Progress, Step, harmless},
 };
 use crate::error::{CallError as _, Cause, LinkError, MultiError, Rejection, WriteError};
 
@@ -21,7 +21,7 @@ const UNREAD_MAX: u32 = 8;
 
 impl Attempt {
     /// Processes the listings of the siblings, unless they are incomplete.
-    pub(super) fn searched(&mut self, id: u64, outcomes: Vec<Outcome>) -> Progress {
+    pub(super) fn searched(&mut self, id: u64, over: u64, outcomes: Vec<Outcome>) -> Progress {
         let mut outcomes = outcomes.into_iter();
         // If it was lost, the listings behind it share its fate, and report it.
         let synced = is_ok(outcomes.next().as_ref());
@@ -44,7 +44,7 @@ impl Attempt {
             };
             siblings.insert(parent, children.strs().map(Cow::into_owned).collect());
         }
-        self.look_among(id, &siblings)
+        self.look_among(id, over, &siblings)
     }
 
     /// Processes the read of a name that other clients use too: it is our node, another client's, or missing.
@@ -85,7 +85,12 @@ impl Attempt {
     }
 
     /// Looks for the nodes: all exist, or none, unless another client has deleted some.
-    fn look_among(&mut self, id: u64, siblings: &BTreeMap<Arc<str>, Vec<String>>) -> Progress {
+    fn look_among(
+        &mut self,
+        id: u64,
+        over: u64,
+        siblings: &BTreeMap<Arc<str>, Vec<String>>,
+    ) -> Progress {
         let nodes = &self.create.nodes;
         let (mut next, mut candidates, mut twins) = (Vec::new(), Vec::new(), Vec::new());
         for (index, node) in nodes.iter().enumerate() {
@@ -106,7 +111,7 @@ impl Attempt {
         if candidates.is_empty() {
             return self.again(id);
         }
-        self.wait_for(Step::Check { candidates }, next.len());
+        self.wait_for(Step::Check { candidates, over }, next.len());
         next.extend(twins);
         Progress::Go(next)
     }
@@ -114,20 +119,18 @@ impl Attempt {
     /// Handles a request of the search that has no reply: the session is over, or the reply was unreadable and broke
     /// the connection. It may have been corrupted in transit; if every reply is, the search has to end.
     fn unread(&mut self, id: u64, cause: Lost) -> Progress {
-        if matches!(cause, Lost::SessionOver(_)) {
-            return failed(cause);
-        }
         self.unread += 1;
-        if self.unread > UNREAD_MAX {
-            return Progress::Done(Err(WriteError::unknown(self.op(), cause.into())));
+        if matches!(cause, Lost::SessionOver(_)) || self.unread > UNREAD_MAX {
+            return self.unknown(cause);
         }
         Progress::Go(vec![Next::Later(AttemptId(id))])
     }
 
+    /// Processes the reads of the candidates. `is_same`: they were answered over the connection of the listing.
     pub(super) fn checked(
         &mut self,
         id: u64,
-        session: SessionId,
+        (session, is_same): (SessionId, bool),
         candidates: Vec<Candidate>,
         outcomes: Vec<Outcome>,
     ) -> Progress {
@@ -136,6 +139,7 @@ impl Attempt {
         // A name that only we use has been listed. Others are candidates that may be another client's.
         let were_made =
             candidates.iter().any(|candidate| spec[candidate.index].known_by != KnownBy::Data);
+        let mut hidden = Vec::new();
         for (outcome, Candidate { index, name, sequence }) in outcomes.into_iter().zip(candidates) {
             let answer = match outcome {
                 Outcome::Answered(answer) => answer,
@@ -148,13 +152,21 @@ impl Attempt {
                 (ErrorCode::OK, Some(Seen::AnothersOfTheName)) => {}
                 // Another client has deleted it between listing and read.
                 (ErrorCode::NO_NODE, _) => {}
-                (code @ ErrorCode::NO_AUTH, _) => return self.unresolved(code),
+                // Another's, perhaps; ours may be readable.
+                (code @ ErrorCode::NO_AUTH, _) => hidden.push((index, code)),
                 _ => return Progress::Go(vec![Next::Later(AttemptId(id))]),
             }
         }
         let Some(missing) = nodes.iter().position(Option::is_none) else {
             return Progress::Done(Ok(Ok(nodes.into_iter().flatten().collect())));
         };
+        if !is_same {
+            // What was listed may be what a leader believed that was replaced.
+            return Progress::Go(self.search(id));
+        }
+        if let Some((_, code)) = hidden.into_iter().find(|(index, _)| nodes[*index].is_none()) {
+            return self.unresolved(code);
+        }
         let none = nodes.iter().all(Option::is_none);
         if none && (self.is_plain() || !were_made) {
             return self.again(id);
@@ -162,7 +174,14 @@ impl Attempt {
         // Another client has deleted this one of several nodes: the others are deleted too.
         let there = spec.iter().zip(&nodes);
         let left = there.filter_map(|(node, found)| {
-            Some(Next::GuaranteedDelete(node.sweep(&found.as_ref()?.name)))
+            let found = found.as_ref()?;
+            let sweep = node.sweep(&found.name);
+            // By now the name may be another client's.
+            let sweep = match node.known_by {
+                KnownBy::Data => sweep.only(found.stat.czxid),
+                KnownBy::Prefix | KnownBy::Name => sweep,
+            };
+            Some(Next::GuaranteedDelete(sweep))
         });
         Progress::Incomplete { index: missing, left: left.collect() }
     }

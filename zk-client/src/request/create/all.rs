@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     carry::{
-        attempt::{Concluded, CreatedNodes},
+        attempt::{Concluded, CreatedNodes, KnownBy},
         node::OwnedNode,
     },
     error::{MultiError, WriteError},
@@ -68,11 +68,18 @@ pub struct CreateAllProtected<'a> {
 
 impl<'a> CreateAllProtected<'a> {
     pub(crate) fn new(client: &'a Client, creates: impl IntoIterator<Item = Create<'a>>) -> Self {
-        let creates = creates.into_iter().collect();
+        // Each is a protected create of this client, whatever it was begun with.
+        let of_client = |Create { wish }: Create<'a>| {
+            let acl = Some(Box::new(wish.acl().clone()));
+            let known_by = wish.known_by.or(Some(KnownBy::Prefix));
+            let options = CallOptions::new();
+            Create { wish: Wish { client, acl, known_by, options, ..wish } }
+        };
+        let creates = creates.into_iter().map(of_client).collect();
         Self { client, creates, replaced: None, checked: Vec::new(), parents_first: false }
     }
 
-    /// Requires that a node exists. Checks come after the creates.
+    /// Requires that a node exists. Checks come after the creates; without any, nothing is sent.
     pub fn check(mut self, path: &str) -> Self {
         self.checked.push((path.to_owned(), None));
         self
@@ -147,14 +154,11 @@ impl<'a> CreateAllProtected<'a> {
         let above = self.above().unwrap_or_default();
         let Self { client, creates, replaced, checked, .. } = self;
         let submit = move |client: &Client, replaced| {
-            let wishes = creates.iter().map(|Create { wish }| {
-                let acl = Some(Box::new(wish.acl().clone()));
-                Wish { client, acl, ..wish.clone() }
-            });
+            let wishes = creates.iter().map(|Create { wish }| Wish { client, ..wish.clone() });
             (start(&client.handle, wishes, replaced, &checked), behind(client))
         };
-        let cork = client.cork();
-        let (nodes, submitted) = submit(&cork, replaced);
+        let cork = client.handle.held.is_none().then(|| client.cork());
+        let (nodes, submitted) = submit(cork.as_deref().unwrap_or(client), replaced);
         drop(cork);
         async move {
             let mut outcome = (nodes.await, submitted);

@@ -46,7 +46,7 @@ impl Client {
 /// Servers before 3.5 cannot return metadata with a create, refuse the first one of a session and drop the connection:
 /// the client then sends that create again in the older form, after whatever was submitted in the meantime. One that was
 /// made for a newer server, and was still to be sent when the session went to an older one, fails with
-/// [`Unimplemented`](crate::Rejection::Unimplemented); it was not carried out.
+/// [`Unimplemented`](crate::Rejection::Unimplemented); it was not carried out there.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct Create<'a> {
@@ -103,9 +103,9 @@ impl<'a> Create<'a> {
     }
 
     /// Succeeds if the node exists already: it has [`existed`](Created::existed) then. In return it is never in doubt
-    /// while the session lives, unless it fails fast or times out: if the reply is lost, the create is sent again, and may
-    /// then find the node that the first one has made; a refusal is of the last time. Not for sequential modes, and not for
-    /// protected creates.
+    /// while the session lives, unless it fails fast or times out, or is turned away when it is sent again, by a server that is
+    /// busy or takes no writes: if the reply is lost, the create is sent again, and may then find the node that the first one
+    /// has made; a refusal is of the last time. Not for sequential modes, and not for protected creates.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {
@@ -131,7 +131,7 @@ impl<'a> Create<'a> {
     ///
     /// It is in doubt, and may leave a node for as long as the session lives, if a reply was lost and servers refuse to list the
     /// siblings or all answers are unreadable; or if servers have ended eight connections over it, as over one that is longer than
-    /// they accept.
+    /// they accept. It is in doubt as well if the session ends before its fate is known: the node goes with the session then.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -242,8 +242,9 @@ impl<'a> Create<'a> {
         let submit = move |client: &Client, wish: Wish<'_>| {
             (begin(&Wish { client, ..wish }, Admission::Waiting), behind(client))
         };
-        let cork = wish.client.cork();
-        let (node, submitted) = submit(&cork, wish.clone());
+        // In one write; or with all that the client holds back already.
+        let cork = wish.client.handle.held.is_none().then(|| wish.client.cork());
+        let (node, submitted) = submit(cork.as_deref().unwrap_or(wish.client), wish.clone());
         drop(cork);
         async move {
             let first = node.await.map(|node| (node, submitted));

@@ -48,6 +48,9 @@ pub(crate) fn start<'a>(
             handle.create(Box::new(ProtectedCreate { nodes, replaced, checked, chroot, done }));
             return Started::new(created);
         }
+        Ok((_, checked)) if !checked.is_empty() => {
+            Err(WriteError::not_sent(Cause::InvalidArgument("checks for no node")))
+        }
         Ok(_) => Ok(Ok(Vec::new())),
         Err(cause) => Err(WriteError::not_sent(cause)),
     };
