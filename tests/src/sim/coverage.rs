@@ -19,7 +19,7 @@ const HITS_MIN: u64 = 10;
 const LONG: u64 = SEEDS_FOR_ALL * 600_000;
 
 /// What clients have to have gone through by then, and how often: each way in which something can fail.
-const MUST_HAPPEN: [(&str, u64); 43] = [
+const MUST_HAPPEN: [(&str, u64); 44] = [
     ("acquires dropped", 1),
     ("acquires ended with their session", 1),
     ("acquires timed out", 1),
@@ -60,6 +60,7 @@ const MUST_HAPPEN: [(&str, u64); 43] = [
     ("servers changed", 100),
     ("sessions handed over", 1),
     ("sessions lost", 1),
+    ("sessions resumed by a minority", 50),
     ("simple locks taken away", 1),
     ("upgrades refused", 1),
     ("watches ended with their session", 1),

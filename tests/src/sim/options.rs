@@ -24,6 +24,9 @@ const SPLITS: u64 = 0x5911;
 /// The part of chance that decides on a member that is left alone at the end.
 const ALONE: u64 = 0xA_10E;
 
+/// The part of chance that decides on networks that fall apart where members may serve readers.
+const READERS_APART: u64 = 0xA_9A7;
+
 /// The part of chance that decides on the longest request.
 const LENGTHS: u64 = 0x1E6;
 
@@ -178,6 +181,11 @@ impl Options {
         let lag = if rng.one_in(2) { 0 } else { rng.scaled(1, 200) };
         let sync_limit = rng.within(2, 5) * tick;
         let read_only_mode = rng.one_in(4);
+        // Members that only serve readers are to have some, who know of the others.
+        let mut apart = Rng::new(seed).fork(READERS_APART);
+        if read_only_mode && !calm && members > 1 && apart.one_in(2) {
+            schedule.split(&mut apart, &stage);
+        }
         let mut chance = Rng::new(seed).fork(ALONE);
         let is_alone =
             read_only_mode && !calm && duration >= alone::DURATION_MIN && chance.one_in(2);
@@ -203,7 +211,7 @@ impl Options {
             duration,
             clients,
             members,
-            release: release(&mut Rng::new(seed).fork(RELEASES)),
+            release: release(&mut Rng::new(seed).fork(RELEASES), read_only_mode),
             tick,
             lag,
             sync_limit,
@@ -305,8 +313,11 @@ fn lease(rng: &mut Rng, timeout: Duration, needed: Duration) -> Lease {
 }
 
 /// Half of the seeds have the newest release, the others any.
-fn release(rng: &mut Rng) -> Release {
-    if rng.one_in(2) { Release::NEWEST } else { *rng.pick(&Release::ALL) }
+fn release(rng: &mut Rng, has_readers: bool) -> Release {
+    let drawn = if rng.one_in(2) { Release::NEWEST } else { *rng.pick(&Release::ALL) };
+    // Later ones refuse most who could read from a member alone.
+    let early = [Release::V3_4, Release::V3_5, Release::V3_6];
+    if has_readers && rng.one_in(2) { *rng.pick(&early) } else { drawn }
 }
 
 /// Two seeds in three have other recipes than the exclusive lock as well. From a chance of its own, so that

@@ -78,10 +78,16 @@ impl Ensemble {
     }
 
     pub(super) fn stamp(&mut self, now: Time, session: SessionId) -> Stamp {
-        self.zxid = Zxid(self.zxid.0.saturating_add(1));
+        let stamp = self.stamp_after(self.zxid, now, session);
+        self.zxid = stamp.zxid;
+        stamp
+    }
+
+    /// The stamp of what follows a transaction.
+    pub(super) fn stamp_after(&self, zxid: Zxid, now: Time, session: SessionId) -> Stamp {
         let elapsed = i64::try_from(now.since_epoch().as_millis()).unwrap_or(i64::MAX);
         let millis = self.config.epoch_millis.saturating_add(elapsed);
-        Stamp { zxid: self.zxid, millis, session }
+        Stamp { zxid: Zxid(zxid.0.saturating_add(1)), millis, session }
     }
 
     /// Writes history: the leader applies it at once, the others at their own pace.
@@ -154,7 +160,7 @@ impl Ensemble {
     }
 
     /// Sends the events that changes bring about on one member.
-    fn tell(&mut self, member: usize, zxid: Zxid, changes: Vec<Change>) {
+    pub(super) fn tell(&mut self, member: usize, zxid: Zxid, changes: Vec<Change>) {
         let has_zxid = quirks::events_have_zxids(self.config.release);
         let zxid = if has_zxid { zxid } else { Zxid(-1) };
         let guarded = quirks::existence_is_guarded(self.config.release);
@@ -198,6 +204,7 @@ impl Ensemble {
             if tired.is_some_and(|at| at <= now) {
                 self.look(now, member);
             }
+            self.expire_at_reader(now, member);
         }
         if self.election.is_some_and(|at| at <= now) {
             self.elect(now);

@@ -19,7 +19,8 @@ pub struct Config {
     /// Longest request taken, in bytes, without its length prefix.
     pub request_len_max: usize,
     /// Whether a member without a quorum serves reads (`readonlymode.enabled`). It opens new sessions for that, as real ones
-    /// do from 3.7 on only if `localSessionsEnabled` is set too.
+    /// do from 3.7 on only if `localSessionsEnabled` is set too. Up to 3.6 it also takes the sessions that the other members
+    /// know, and ends those, for itself alone, of which it has not heard in their timeout.
     pub read_only_mode: bool,
     /// Whether nodes may have a time to live (`zookeeper.extendedTypesEnabled`).
     pub extended_types: bool,

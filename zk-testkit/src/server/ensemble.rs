@@ -314,11 +314,20 @@ impl Ensemble {
         self.members.get(member.0).map_or(Zxid(0), |replica| replica.applied)
     }
 
+    /// The last transaction that a member has applied and that others can know of, too: one that only serves readers counts
+    /// on by itself.
+    #[must_use]
+    pub fn agreed(&self, member: Member) -> Zxid {
+        let replica = self.members.get(member.0);
+        let agreed = |it: &Replica| it.reader.as_ref().map_or(it.applied, |reader| reader.applied);
+        replica.map_or(Zxid(0), agreed)
+    }
+
     /// The member that has applied most.
     #[must_use]
     pub fn newest(&self) -> Member {
-        let applied = |member: &usize| self.applied(Member(*member));
-        Member((0..self.members.len()).max_by_key(applied).unwrap_or_default())
+        let agreed = |member: &usize| self.agreed(Member(*member));
+        Member((0..self.members.len()).max_by_key(agreed).unwrap_or_default())
     }
 
     /// The nodes as a member shows them.

@@ -28,10 +28,10 @@ impl Ensemble {
             return;
         };
         let Some(replica) = self.members.get(member) else { return };
-        let wants_less = request.read_only.0.unwrap_or_default();
-        let refused = match replica.service {
+        let service = replica.service;
+        let refused = match service {
             Service::Nobody => true,
-            Service::Readers => !wants_less || request.session_id.0 != 0,
+            Service::Readers => !request.read_only.0.unwrap_or_default(),
             Service::All => false,
         };
         // A client from the future: what it has seen has not happened here.
@@ -40,11 +40,8 @@ impl Ensemble {
             return;
         }
         let timeout = self.negotiate(request.time_out);
-        if self.members.get(member).is_some_and(|it| it.service == Service::Readers) {
-            let session = self.sessions.next_id();
-            self.bind(conn, member, session, Phase::ReadOnly(session));
-            let flag = TrailingFlag(request.read_only.0.map(|_| true));
-            self.welcome(conn, session, timeout, flag, self.applied(super::Member(member)));
+        if service == Service::Readers {
+            self.read_only_handshake(now, conn, &request, timeout);
             return;
         }
         let flag = TrailingFlag(request.read_only.0.map(|_| false));
@@ -72,7 +69,7 @@ impl Ensemble {
             return;
         };
         let session = self.sessions.next_id();
-        self.sessions.open(now, session, timeout, conn);
+        self.sessions.open(now, session, timeout, Some(conn));
         self.bind(conn, member, session, Phase::Bound(session));
         let stamp = self.stamp(now, session);
         let millis = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
@@ -103,21 +100,26 @@ impl Ensemble {
         }
         let known = self.sessions.get(session).is_some();
         if !known || password != self.sessions.password(session) {
-            let expired = ConnectResponse {
-                protocol_version: 0,
-                time_out: 0,
-                session_id: SessionId(0),
-                passwd: Secret(Some(Bytes::from_static(&[0; PASSWORD_LEN]))),
-                read_only: flag,
-            };
-            self.say_frame(conn, &expired);
-            self.close(conn);
+            self.say_expired(conn, flag);
             return;
         }
         self.sessions.attach(session, conn, timeout);
         self.sessions.touch(now, session);
         self.bind(conn, member, session, Phase::Bound(session));
         self.welcome(conn, session, timeout, flag, Zxid(0));
+    }
+
+    /// Tells a client that its session is over.
+    pub(super) fn say_expired(&mut self, conn: Conn, read_only: TrailingFlag) {
+        let expired = ConnectResponse {
+            protocol_version: 0,
+            time_out: 0,
+            session_id: SessionId(0),
+            passwd: Secret(Some(Bytes::from_static(&[0; PASSWORD_LEN]))),
+            read_only,
+        };
+        self.say_frame(conn, &expired);
+        self.close(conn);
     }
 
     pub(super) fn bind(&mut self, conn: Conn, member: usize, session: SessionId, phase: Phase) {
@@ -129,7 +131,7 @@ impl Ensemble {
         }
     }
 
-    fn welcome(
+    pub(super) fn welcome(
         &mut self,
         conn: Conn,
         session: SessionId,

@@ -8,7 +8,7 @@ use std::{
 
 use zk_proto::{SessionId, Time, Zxid};
 
-use super::{Conn, tree::Tree, txn::Committed, watches::Watches};
+use super::{Conn, sessions::Sessions, tree::Tree, txn::Committed, watches::Watches};
 
 /// Which clients a member serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,23 @@ pub(super) struct LeaderAlone {
     pub(super) sessions: BTreeSet<SessionId>,
     /// Whether it has proposed anything, which gets no votes.
     pub(super) proposes: bool,
+}
+
+/// What a member without a quorum has for itself alone while it serves readers.
+#[derive(Debug)]
+pub(super) struct Reader {
+    /// The nodes as the others know them.
+    pub(super) tree: Tree,
+    /// The last transaction that is in them.
+    pub(super) applied: Zxid,
+    pub(super) sessions: Sessions,
+}
+
+impl Reader {
+    /// When a session ends.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.sessions.deadline()
+    }
 }
 
 /// One member's own state.
@@ -53,6 +70,8 @@ pub(super) struct Replica {
     pub(super) watches: Watches,
     /// The last transaction that is in `tree`.
     pub(super) applied: Zxid,
+    /// What it has for itself while it serves readers only; `tree` and `applied` have what it makes of that.
+    pub(super) reader: Option<Box<Reader>>,
     /// The last transaction that it has heard of.
     pub(super) logged: Zxid,
     /// What is committed and not applied, with the time for it.
@@ -84,6 +103,7 @@ impl Replica {
             tree,
             watches: Watches::new(watches_mix),
             applied: Zxid(0),
+            reader: None,
             logged: Zxid(0),
             pending: VecDeque::new(),
             bound: BTreeMap::new(),
@@ -113,7 +133,8 @@ impl Replica {
     pub(super) fn deadline(&self, leader: Option<i64>) -> Option<Time> {
         let hears = leader.is_some_and(|epoch| self.follows(epoch));
         let next = self.pending.front().filter(|_| hears).map(|(at, _)| *at);
-        next.into_iter().chain(self.gives_up).min()
+        let ends = self.reader.as_ref().and_then(|reader| reader.deadline());
+        next.into_iter().chain(self.gives_up).chain(ends).min()
     }
 
     pub(super) fn unbind(&mut self, session: SessionId, conn: Conn) {

@@ -13,7 +13,7 @@
 //! | `author` | whose write it is, and what comes of it |
 //! | `txn`, `node`, `tree`, `quota` | a decision; one node; what decisions change; what counts nodes |
 //! | `acl`, `sasl`, `sessions` | permissions; proofs of who a client is; live sessions |
-//! | `member`, `quorum` | what each member has for itself; which one leads |
+//! | `member`, `quorum`, `reader` | what each member has for itself; which one leads; one that only serves readers |
 //! | `membership`, `server_line` | which servers belong to the ensemble; one of them, as configurations name it |
 //! | `java` | strings as servers write them |
 //! | `words` | four-letter words |
@@ -43,6 +43,7 @@ mod quirks;
 mod quorum;
 mod quota;
 mod read;
+mod reader;
 mod reconfigure;
 mod sasl;
 mod serve;

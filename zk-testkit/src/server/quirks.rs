@@ -84,6 +84,12 @@ pub(super) fn watches_mix(release: Release) -> bool {
     release >= Release::V3_9
 }
 
+/// Whether a member without a quorum goes on with the sessions that the others know, and ends them by itself
+/// (ZOOKEEPER-3863).
+pub(super) fn readers_take_all_sessions(release: Release) -> bool {
+    release < Release::V3_7
+}
+
 /// Whether asking for existence needs the right to read, and events are kept from who lacks it.
 pub(super) fn existence_is_guarded(release: Release) -> bool {
     release >= Release::V3_8

@@ -29,7 +29,7 @@ impl Ensemble {
             replica.up = true;
             if replica.cut {
                 // It finds no leader, whether there is one or not.
-                this.give_up(member.0);
+                this.give_up(now, member.0);
             }
             this.review(now, None);
         })
@@ -169,7 +169,7 @@ impl Ensemble {
                     .filter(|member| self.members.get(*member).is_some_and(noticed))
                     .collect();
                 for member in retiring {
-                    self.give_up(member);
+                    self.give_up(now, member);
                 }
                 self.begin_election(now);
             }
@@ -202,7 +202,7 @@ impl Ensemble {
 
     /// A member has found out that it has no leader. There may be another by now.
     pub(super) fn look(&mut self, now: Time, member: usize) {
-        self.give_up(member);
+        self.give_up(now, member);
         if self.leads().is_some() {
             self.join(now, member);
         } else {
@@ -210,11 +210,16 @@ impl Ensemble {
         }
     }
 
-    fn give_up(&mut self, member: usize) {
+    fn give_up(&mut self, now: Time, member: usize) {
         let Some(replica) = self.members.get_mut(member) else { return };
         replica.gives_up = None;
         let alone = replica.up && self.config.read_only_mode && !self.standalone;
         self.retire(member, if alone { Service::Readers } else { Service::Nobody });
+        let begins = alone && self.members.get(member).is_some_and(|it| it.reader.is_none());
+        let reader = if begins { self.reader(now, member) } else { None };
+        if let Some(replica) = self.members.get_mut(member).filter(|_| begins) {
+            replica.reader = reader;
+        }
         if self.leader == Some(member) {
             self.leader = None;
         }
@@ -228,6 +233,9 @@ impl Ensemble {
         }
         replica.service = service;
         replica.alone = None;
+        if let Some(reader) = replica.reader.take() {
+            (replica.tree, replica.applied) = (reader.tree, reader.applied);
+        }
         replica.watches.clear();
         replica.bound.clear();
         replica.waiting.clear();

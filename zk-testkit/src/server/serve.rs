@@ -9,7 +9,7 @@ use zk_proto::{
 };
 
 use super::{
-    Conn, Ensemble,
+    Conn, Ensemble, Member,
     author::Author,
     connection::{Encoded, Phase, Queued, outcome, reply},
     java, quirks,
@@ -94,8 +94,10 @@ impl Ensemble {
             OpCode::SASL => self.step_sasl(conn, header, &body),
             _ if self.turns_away(conn, header) => {}
             op => {
-                if let Some(Phase::Bound(session)) = self.conns.get(&conn).map(|it| it.phase) {
-                    self.heard_of(now, conn, session);
+                match self.conns.get(&conn).map(|it| it.phase) {
+                    Some(Phase::Bound(session)) => self.heard_of(now, conn, session),
+                    Some(Phase::ReadOnly(session)) => self.reader_heard_of(now, conn, session),
+                    Some(Phase::Fresh) | None => {}
                 }
                 let item = if self.throttles(conn, op) {
                     Queued::Throttled { xid: header.xid }
@@ -300,7 +302,9 @@ impl Ensemble {
         let member = connection.member;
         let session = match connection.phase {
             Phase::Bound(session) => session,
-            Phase::ReadOnly(_) => return Some(self.refuse_write(member, header)),
+            Phase::ReadOnly(session) => {
+                return Some(self.refuse_write(now, member, session, header));
+            }
             Phase::Fresh => return None,
         };
         let Some(leader) = self.leader_of(member) else {
@@ -350,13 +354,22 @@ impl Ensemble {
         })
     }
 
-    fn refuse_write(&self, member: usize, header: RequestHeader) -> Queued {
-        let applied = self.members.get(member).map_or(Zxid(0), |it| it.applied);
+    /// Answers a write where a member serves readers only.
+    fn refuse_write(
+        &mut self,
+        now: Time,
+        member: usize,
+        session: SessionId,
+        header: RequestHeader,
+    ) -> Queued {
         let close = header.op == OpCode::CLOSE_SESSION;
-        let frame = if close {
-            reply(header.xid, applied, Ok(&Encoded::default()))
-        } else {
-            reply(header.xid, applied, Err(ErrorCode::NOT_READ_ONLY))
+        if close {
+            self.end_at_reader(now, member, session);
+        }
+        let applied = self.applied(Member(member));
+        let frame = match close {
+            true => reply(header.xid, applied, Ok(&Encoded::default())),
+            false => reply(header.xid, applied, Err(ErrorCode::NOT_READ_ONLY)),
         };
         Queued::Answer { at: Zxid(0), frame, last: close }
     }

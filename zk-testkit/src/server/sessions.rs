@@ -65,15 +65,21 @@ impl Sessions {
         Self { tick, shorten, all: BTreeMap::new(), buckets: BTreeSet::new(), next, secret }
     }
 
+    /// The same without any sessions.
+    pub(super) fn none(&self) -> Self {
+        let Self { tick, shorten, next, secret, .. } = *self;
+        Self { tick, shorten, all: BTreeMap::new(), buckets: BTreeSet::new(), next, secret }
+    }
+
     pub(super) fn next_id(&mut self) -> SessionId {
         let id = SessionId(self.next);
         self.next = self.next.wrapping_add(1);
         id
     }
 
-    pub(super) fn open(&mut self, now: Time, id: SessionId, timeout: Duration, conn: Conn) {
+    pub(super) fn open(&mut self, now: Time, id: SessionId, timeout: Duration, conn: Option<Conn>) {
         let expires = self.bucket(now, timeout);
-        self.all.insert(id, Session { timeout, stored: timeout, expires, conn: Some(conn) });
+        self.all.insert(id, Session { timeout, stored: timeout, expires, conn });
         self.buckets.insert((expires, id));
     }
 

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Bound,
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -43,6 +44,8 @@ pub(super) struct Effects {
 pub struct Tree {
     nodes: BTreeMap<Box<str>, Node>,
     ephemerals: BTreeMap<SessionId, BTreeSet<Box<str>>>,
+    /// Which sessions there are, with their timeouts in milliseconds.
+    sessions: BTreeMap<SessionId, i32>,
     /// Containers and nodes with a time to live.
     mortal: BTreeSet<Box<str>>,
     quotas: quota::Quotas,
@@ -84,6 +87,7 @@ impl Tree {
         Self {
             nodes,
             ephemerals: BTreeMap::new(),
+            sessions: BTreeMap::new(),
             mortal: BTreeSet::new(),
             quotas: quota::Quotas::default(),
         }
@@ -117,6 +121,17 @@ impl Tree {
     /// A session's ephemeral nodes, in order of their paths.
     pub fn ephemerals(&self, session: SessionId) -> impl Iterator<Item = &str> {
         self.ephemerals.get(&session).into_iter().flatten().map(|path| &**path)
+    }
+
+    /// The sessions that there are, with their timeouts.
+    pub(super) fn sessions(&self) -> impl Iterator<Item = (SessionId, Duration)> {
+        let timeout =
+            |millis: i32| Duration::from_millis(u64::try_from(millis).unwrap_or_default());
+        self.sessions.iter().map(move |(id, millis)| (*id, timeout(*millis)))
+    }
+
+    pub(super) fn has_session(&self, session: SessionId) -> bool {
+        self.sessions.contains_key(&session)
     }
 
     pub(super) fn quotas(&self) -> &quota::Quotas {
@@ -160,7 +175,11 @@ impl Tree {
                 }
             }
             Txn::Multi(txns) => txns.iter().for_each(|txn| self.apply(stamp, txn, effects)),
+            Txn::OpenSession { timeout } => {
+                self.sessions.insert(stamp.session, *timeout);
+            }
             Txn::CloseSession => {
+                self.sessions.remove(&stamp.session);
                 let paths = self.ephemerals.remove(&stamp.session).unwrap_or_default();
                 let mut paths: Vec<_> = paths.into_iter().collect();
                 // Real servers go through a hash table; clients must not count on any order.
@@ -169,7 +188,7 @@ impl Tree {
                     self.remove(&path, stamp, effects);
                 }
             }
-            Txn::Check { .. } | Txn::OpenSession { .. } | Txn::Error(_) => {}
+            Txn::Check { .. } | Txn::Error(_) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use zk_locks::{FencingToken, Lost, Status};
+use zk_locks::{FencingToken, Lost, SessionEnd, Status};
 use zk_proto::SessionId;
 
 use super::{Checker, claim::Claim, doubt::Doubt};
@@ -85,9 +85,11 @@ impl Held {
         self.claim.is_the_same() && !matches!(self.claim.status(), Status::Lost(_))
     }
 
-    /// Whether it was held for as long as it may be, and is given to the next.
+    /// Whether it was held for as long as it may be, and is given to the next; or its session is being closed, and the holder
+    /// knows.
     fn is_taken_back(&self) -> bool {
-        self.claim.status() == Status::Lost(Lost::HeldTooLong)
+        let over = [Lost::HeldTooLong, Lost::SessionEnded(SessionEnd::Closed)];
+        over.map(Status::Lost).contains(&self.claim.status())
     }
 
     pub(super) fn is_in_turn(&self) -> bool {

@@ -58,13 +58,23 @@ impl Checker {
         }
     }
 
-    /// A member without a quorum has taken a session in.
-    pub(super) fn reads_from_minority(&mut self) {
+    /// A member without a quorum has taken a session in: its own, or one of the others.
+    pub(super) fn reads_from_minority(&mut self, resumed: bool) {
         self.count("connections that only read");
+        if resumed {
+            self.count("sessions resumed by a minority");
+        }
         let is_alone = self.options.alone.is_some();
         if is_alone && self.now >= self.options.duration.saturating_sub(alone::LASTS) {
             self.count("clients of a member that is alone at the end");
         }
+    }
+
+    /// Whether what a session has just been shown may come from a member without a quorum, of which nothing is required of
+    /// others: it may have seen what they never agreed on.
+    pub(super) fn may_read_alone(&self, session: SessionId) -> bool {
+        let its = self.promises.sessions.values().find(|its| its.id() == session);
+        its.is_some_and(|its| its.read_only_epoch() > 0 && its.read_only_epoch() == its.epoch())
     }
 
     /// Clients that can only read, with the numbers of their connections.

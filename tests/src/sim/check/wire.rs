@@ -287,9 +287,6 @@ impl Checker {
         if let Received::Connect(greeting) = frame {
             let willing = self.options.reads_alone(seen.client) || seen.forged;
             let alone = greeting.time_out > 0 && greeting.read_only.0 == Some(true);
-            if alone {
-                self.reads_from_minority();
-            }
             if alone && !willing {
                 let text = format!("c{} is served by a minority, unasked", seen.client);
                 self.violated("S7", text);
@@ -300,7 +297,12 @@ impl Checker {
                 self.wires.disowned.remove(&seen.client);
             }
             let session = self.wires.dialing.remove(&seen.link);
-            if let Some(session) = session.filter(|_| greeting.time_out <= 0 && !seen.forged) {
+            if alone {
+                self.reads_from_minority(session == Some(greeting.session_id));
+            }
+            // What a member without a quorum has ended by itself lives on.
+            let says_so = greeting.time_out <= 0 && greeting.read_only.0 != Some(true);
+            if let Some(session) = session.filter(|_| says_so && !seen.forged) {
                 self.wires.refused.insert(session, seen.at);
             }
         }

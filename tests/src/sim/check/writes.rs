@@ -102,6 +102,9 @@ impl Checker {
                 format!("c{client} sees version {version} of {path} as of {zxid}, never written");
             self.violated("S5", text);
         }
+        if self.may_read_alone(session) {
+            return self.count("reads that may come from a minority");
+        }
         self.shown(session, zxid);
         let newest = self.writes.newest.entry((session, path.to_owned())).or_default();
         let last = *newest;

@@ -260,7 +260,10 @@ impl Nodes {
         if !self.watcher.ctx.options.draws_settings {
             pass(HELD_BACK_MAX).await;
             let asked = self.asked() - before;
-            if asked < REGISTERS as u64 && self.connection() == connection {
+            // What has cost two connections in a row is looked at first, and what is behind it waits.
+            let ctx = &self.watcher.ctx;
+            let is_sound = ctx.options.calm || ctx.now() > ctx.options.well_from();
+            if is_sound && asked < REGISTERS as u64 && self.connection() == connection {
                 let text = format!("asks for {asked} of {REGISTERS} in {HELD_BACK_MAX} ms");
                 self.watcher.shown_wrong("L4", &text);
             }

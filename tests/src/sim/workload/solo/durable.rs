@@ -20,8 +20,13 @@ struct Held {
     stalled: u64,
 }
 
+/// The longest wait between two looks: three of them are over when clients are to have finished.
+const WAIT_MAX: u64 = 8_000;
+
 pub(super) async fn play(solo: &mut Solo) -> Known<()> {
-    let lease = Duration::from_millis(solo.worker.rng.scaled(2_000, 60_000));
+    // Some are over within the waits below.
+    let longest = if solo.worker.rng.one_in(2) { 2 * WAIT_MAX } else { 60_000 };
+    let lease = Duration::from_millis(solo.worker.rng.scaled(2_000, longest));
     let owner = *solo.worker.rng.pick(&OWNERS);
     let [lock, again, other] = [owner, owner, OTHER].map(|owner| {
         let builder = DurableLock::builder(&solo.worker.client, &solo.path);
@@ -36,9 +41,9 @@ pub(super) async fn play(solo: &mut Solo) -> Known<()> {
     let fits = left <= lease - lease / 10 + Duration::from_millis(ROUNDING);
     solo.expect("S4", fits, format_args!("counts on {left:?} of {lease:?}"))?;
     shows(solo, &lock, owner, lease, &held).await?;
+    let longest = WAIT_MAX.min(lease.as_millis() as u64);
     for _ in 0..solo.worker.rng.below(4) {
-        let wait = solo.worker.rng.scaled(1, lease.as_millis() as u64);
-        pass(wait).await;
+        pass(solo.worker.rng.scaled(1, longest)).await;
         taken(solo, &other, &held).await?;
     }
     match solo.worker.rng.below(3) {
