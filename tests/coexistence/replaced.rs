@@ -189,3 +189,30 @@ async fn lost_reader_is_not_upgraded_beside_another() {
     assert_eq!(refused.cause, AcquireError::NodeDeleted);
     assert_eq!(within(theirs.check()).await, Ok(()));
 }
+
+/// Another contender has the name by now.
+#[test]
+fn positions_of_a_replaced_place_are_none() {
+    paused::block_on(async {
+        let network = Network::new(Config::default());
+        let connect = |name, seed| network.options(name, "", seed).connect();
+        let (zk, other) = (connect("away", 1).await.unwrap(), connect("other", 2).await.unwrap());
+        let bare = |zk: &Client| Lock::builder(zk, "/l").layout(Layout::Bare).build();
+        let first = within(bare(&other).enqueue()).await.unwrap();
+        let ticket = within(bare(&zk).enqueue()).await.unwrap();
+        let mut positions = ticket.positions().unwrap();
+        assert_eq!(within(positions.next()).await.unwrap(), Some(1));
+        network.cut("away");
+        for name in other.children("/l").await.unwrap().0 {
+            other.delete(&format!("/l/{name}")).await.unwrap();
+        }
+        other.delete("/l").await.unwrap();
+        drop(first);
+        let before = within(bare(&other).enqueue()).await.unwrap();
+        let theirs = within(bare(&other).enqueue()).await.unwrap();
+        assert_eq!(theirs.path(), ticket.path());
+        network.heal();
+        assert_eq!(within(positions.next()).await.unwrap(), None);
+        drop((before, theirs));
+    });
+}

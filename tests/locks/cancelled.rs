@@ -29,7 +29,7 @@ async fn abandoned_create_in_doubt_is_not_resent(setup: Setup) {
         let lost = proxy.on(lost.once()).reset();
         let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN)).watch();
         let lock = Lock::new(&zk, &path);
-        within(dropped_when(async { drop(lost.fired().await) }, lock.acquire())).await;
+        within(Box::pin(dropped_when(async { drop(lost.fired().await) }, lock.acquire()))).await;
         within(listed.fired()).await;
         // Behind the listing, and behind what came of it.
         zk.sync("/").await.unwrap();

@@ -224,6 +224,42 @@ async fn latch_stands_again_ever_more_slowly(network: Network) {
     assert!(since.elapsed() < A_WHILE, "{:?}", since.elapsed());
 }
 
+#[test_with(in_virtual_time)]
+async fn latch_pauses_for_five_seconds_at_most(network: Network) {
+    const LONGEST: Duration = Duration::from_secs(5);
+    let (zk, others) = (client_on(&network, "a").await, client_on(&network, "b").await);
+    let latch = Election::new(&zk, "/led").latch(b"");
+    let mut states = latch.subscribe();
+    let mut pauses = Vec::new();
+    for time in 0..13 {
+        let since = Instant::now();
+        let leads = states.wait_for(|state| matches!(state, LatchState::Leading { .. }));
+        drop(within(leads).await.unwrap());
+        // Before the first there was no other term.
+        if time > 0 {
+            pauses.push(since.elapsed());
+        }
+        others.delete(&latch.path().unwrap()).await.unwrap();
+        drop(within(states.wait_for(|state| *state == LatchState::Waiting)).await.unwrap());
+    }
+    assert!(pauses.iter().all(|pause| *pause <= LONGEST + A_WHILE), "{pauses:?}");
+    assert!(pauses.last().is_some_and(|last| *last >= LONGEST), "{pauses:?}");
+}
+
+/// No task of the cohort watches over such a lock: it would stay for ever.
+#[test_with(in_virtual_time)]
+async fn lock_taken_by_a_try_does_not_linger(network: Network) {
+    let (zk, others) = (client_on(&network, "a").await, client_on(&network, "b").await);
+    let lock = CohortLock::builder(&zk, "/tried").linger(Duration::MAX).build();
+    let guard = within(lock.try_acquire()).await.unwrap().expect("it is free");
+    within(guard.release()).await.unwrap();
+    pass(A_WHILE).await;
+    assert_eq!(others.children("/tried").await.unwrap().0, [""; 0]);
+    let theirs = within(Lock::new(&others, "/tried").acquire()).await.unwrap();
+    within(theirs.release()).await.unwrap();
+    drop(lock);
+}
+
 /// The time of a turn is that of all its tasks together.
 #[test_with(in_virtual_time)]
 async fn turn_is_over_in_time_however_many_have_had_it(network: Network) {

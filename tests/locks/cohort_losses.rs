@@ -3,11 +3,18 @@
 use std::{
     future::pending,
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use tokio::task::JoinSet;
-use zk_locks::{AcquireError, CohortLock, Lock, Lost, SessionEnd, Status};
+use tokio::{
+    runtime::Handle,
+    task::{JoinSet, block_in_place},
+};
+use zk_client::SessionState;
+use zk_locks::{
+    AcquireError, Client, CohortLock, Lock, LockObserver, Lost, Release, SessionEnd, Status,
+};
+use zk_testkit::TestServer;
 use zk_tests::test_with;
 
 use super::cohorts::waiting;
@@ -148,5 +155,56 @@ async fn waiters_fail_when_the_session_ends(setup: Setup) {
         drop(first);
         assert_eq!(within(lock.acquire()).await.unwrap_err(), ended);
         emptied(&setup.outsider, &path).await;
+    }
+}
+
+/// Does something once, as the first task of a cohort passes the lock on, and gives others time to hear of it.
+struct Passing(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl LockObserver for Passing {
+    fn released(&self, _: &Release<'_>) {
+        let Some(act) = self.0.lock().unwrap().take() else { return };
+        block_in_place(act);
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_millis(100) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Another thread hears of the loss first, when there seem to be no waiters to be told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn waiter_of_a_lock_that_is_lost_while_it_is_passed_on_is_told() {
+    for (expires, fails) in [(true, false), (true, true), (false, false), (false, true)] {
+        let server = Arc::new(TestServer::start().await.unwrap());
+        let zk = Client::connect(&server.connect_string()).await.unwrap();
+        let other = Client::connect(&server.connect_string()).await.unwrap();
+        let passing = Arc::new(Passing(Mutex::default()));
+        let lock = CohortLock::builder(&zk, "/l").observer(passing.clone());
+        let lock = if fails { lock.fail_on_loss() } else { lock }.build();
+        let first = within(lock.acquire()).await.unwrap();
+        let next = tokio::spawn({
+            let lock = lock.clone();
+            async move { lock.acquire().await.map(drop) }
+        });
+        waiting(&lock, 1).await;
+        let (path, session) = (first.path().to_owned(), zk.session());
+        let servers = server.clone();
+        *passing.0.lock().unwrap() = Some(Box::new(move || match expires {
+            true => {
+                servers.with(|ensemble, now| ensemble.expire(now, session.id()));
+                while !matches!(session.state(), SessionState::Ended(_)) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            false => Handle::current().block_on(other.delete(&path).into_future()).unwrap(),
+        }));
+        drop(first);
+        let outcome = within(next).await.unwrap();
+        match (expires, fails) {
+            (true, _) => assert_eq!(outcome, Err(AcquireError::SessionEnded(SessionEnd::Expired))),
+            (false, true) => assert_eq!(outcome, Err(AcquireError::NodeDeleted)),
+            (false, false) => assert_eq!(outcome, Ok(())),
+        }
     }
 }

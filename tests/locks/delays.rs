@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
-use zk_locks::{AcquireError, Client, Lock, MultiLock, SessionEnd};
+use zk_locks::{AcquireError, Client, Lock, MultiLock, SessionEnd, Status};
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::{
-    network::{Network, pass},
+    network::{Disposition, Network, pass},
     test_with,
 };
 
@@ -143,7 +143,7 @@ async fn delay_costs_two_reads_and_one_write(setup: Setup) {
     let mark = proxy.mark();
     within(guard.release()).await.unwrap();
     let frames = proxy.frames_since(mark);
-    let expected = [OpCode::MULTI, OpCode::DELETE];
+    let expected = [OpCode::MULTI];
     assert_eq!((ops(&frames), frames.round_trips()), (expected.to_vec(), 1), "{frames}");
 }
 
@@ -245,4 +245,70 @@ async fn delay_is_waited_out_to_its_end(network: Network) {
         assert!(took >= delay && took < delay + Duration::from_secs(1), "{took:?}");
         guard.release().await.unwrap();
     }
+}
+
+/// A lock that was free when it was tried is looked at again, when another one has been delayed for so long.
+#[test]
+fn try_behind_a_delay_misses_no_lost_place() {
+    for of_one_client in [true, false] {
+        in_virtual_time(async |network| {
+            let (zk, second) = (client_on(&network, "one").await, client_on(&network, "two").await);
+            let (other, delay) = (client_on(&network, "other").await, Duration::from_secs(5));
+            other.create("/a", b"").await.unwrap();
+            drop(within(delayed(&other, "/b", delay).acquire()).await.unwrap());
+            emptied(&other, "/b").await;
+            let last = if of_one_client { &zk } else { &second };
+            let both = MultiLock::of([Lock::new(&zk, "/a"), delayed(last, "/b", delay)]);
+            let trying =
+                tokio::spawn(async move { both.try_acquire().await.map(|it| it.map(drop)) });
+            pass(Duration::from_secs(2)).await;
+            let (names, _) = other.children("/a").await.unwrap();
+            other.delete(&format!("/a/{}", names[0])).await.unwrap();
+            let theirs = within(Lock::new(&other, "/a").try_acquire()).await.unwrap();
+            let theirs = theirs.expect("it is free");
+            let failed = within(trying).await.unwrap();
+            assert_eq!(failed, Err(AcquireError::NodeDeleted), "{of_one_client}");
+            assert_eq!(theirs.status(), Status::Held);
+            assert_eq!(within(theirs.check()).await, Ok(()));
+            emptied(&other, "/b").await;
+        });
+    }
+}
+
+/// Servers delete containers that have been empty for a while, and what was released there would be forgotten.
+#[test_with(in_virtual_time)]
+async fn path_with_a_delay_is_no_container(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let delayed = |zk: &Client| delayed(zk, "/app/delayed", LONG);
+    for lock in [delayed(&zk), Lock::new(&zk, "/plain")] {
+        within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
+    }
+    pass(Duration::from_secs(180)).await;
+    let is_there = async |path: &str| other.exists(path).await.unwrap().is_some();
+    assert!(!is_there("/plain").await, "servers delete containers here");
+    assert!(is_there("/app/delayed").await);
+    let again = within(delayed(&other).try_acquire()).await.unwrap().expect("it is free");
+    within(again.release()).await.unwrap();
+}
+
+/// The record of a release that a server has no time for is written again, before the node is gone.
+#[test_with(in_virtual_time)]
+async fn throttled_release_is_a_clean_one(network: Network) {
+    let (zk, other) = (client_on(&network, "a").await, client_on(&network, "b").await);
+    let guard = within(delayed(&zk, "/l", LONG).acquire()).await.unwrap();
+    let mut is_first = true;
+    network.direct(move |_, op| match op == OpCode::MULTI && std::mem::take(&mut is_first) {
+        true => Disposition::Throttled,
+        false => Disposition::Answered,
+    });
+    within(guard.release()).await.unwrap();
+    let mut ticket = within(delayed(&other, "/l", LONG).enqueue()).await.unwrap();
+    let next = within(ticket.try_wait()).await.unwrap();
+    within(next.expect("it was released").release()).await.unwrap();
+    // And if the release is not awaited, also before the session is left to others.
+    let guard = within(delayed(&zk, "/l", LONG).acquire()).await.unwrap();
+    drop(guard.release());
+    let left = within(zk.detach()).await;
+    assert!(left.is_some());
+    assert_eq!(other.children("/l").await.unwrap().0.len(), 0);
 }

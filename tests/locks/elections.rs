@@ -8,11 +8,14 @@ use zk_locks::{
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Match, Proxy};
-use zk_tests::{network::Network, test_with};
+use zk_tests::{
+    network::{Disposition, Network, pass},
+    test_with,
+};
 
 use crate::locks::support::{
-    Setup, client_on, emptied, in_virtual_time, joined, on_each_release, on_each_release_threaded,
-    options_for, within,
+    Setup, client_on, dropped_after, emptied, in_virtual_time, joined, on_each_release,
+    on_each_release_threaded, options_for, within,
 };
 
 /// Of sessions that are to expire.
@@ -77,6 +80,23 @@ async fn leader_without_node_cannot_proclaim(setup: Setup) {
     assert_eq!(leadership.status(), Status::Lost(Lost::NodeDeleted));
     assert_eq!(leadership.proclaim(b"b").await, Err(CheckError::Lost(Lost::NodeDeleted)));
     emptied(&outsider, &path).await;
+}
+
+/// Before there was room for it among the requests under way.
+#[test_with(in_virtual_time)]
+async fn dropped_proclamation_is_made(network: Network) {
+    let other = client_on(&network, "theirs").await;
+    let zk = network.options("ours", "", 7).requests_max(1).connect().await.unwrap();
+    let leadership = within(Election::new(&zk, "/leaders").campaign(b"old")).await.unwrap();
+    network.direct(|name, op| match (name, op) {
+        ("ours", OpCode::GET_DATA) => Disposition::Late(Duration::from_secs(1)),
+        _ => Disposition::Answered,
+    });
+    let owed = zk.get("/").submit();
+    assert!(dropped_after(1, leadership.proclaim(b"new")).await.is_none());
+    within(owed).await.unwrap();
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(other.get(leadership.path()).await.unwrap().0, "new");
 }
 
 /// A latch behind a proxy of its own.

@@ -7,9 +7,15 @@ use zk_client::{ConnectError, CreateMode};
 use zk_locks::{Group, GroupMember, Layout, Lost, NodeState, PersistentNode};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
-use zk_tests::{busy::too_busy_for, test_with};
+use zk_tests::{
+    busy::too_busy_for,
+    network::{Network, pass},
+    test_with,
+};
 
-use crate::locks::support::{Setup, closed, joined, on_each_release, ops, options_for, within};
+use crate::locks::support::{
+    Setup, client_on, closed, in_virtual_time, joined, on_each_release, ops, options_for, within,
+};
 
 fn data(members: &[GroupMember]) -> Vec<&[u8]> {
     members.iter().map(|member| &*member.data).collect()
@@ -60,6 +66,19 @@ async fn kazoo_party_has_only_its_members(setup: Setup) {
     assert_eq!(data(&party.members().await.unwrap()), [b"us"]);
     assert_eq!(Group::new(&setup.outsider, &path).members().await.unwrap().len(), 2);
     within(member.release()).await.unwrap();
+}
+
+/// Whatever it has said since.
+#[test_with(in_virtual_time)]
+async fn member_is_one_since_it_joined(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let membership = within(Group::new(&zk, "/group").join(b"first")).await.unwrap();
+    pass(Duration::from_secs(5)).await;
+    let stat = other.set(membership.path(), b"later").await.unwrap();
+    assert!(stat.mtime > stat.ctime, "{stat:?}");
+    let members = within(Group::new(&other, "/group").members()).await.unwrap();
+    assert_eq!(data(&members), [b"later"]);
+    assert_eq!((members[0].since, members[0].joined), (stat.ctime, stat.czxid));
 }
 
 async fn until(

@@ -12,8 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use zk_client::SessionState;
-use zk_locks::{CheckError, Client, Guard, Lock, Lost, SessionEnd, Status};
+use zk_client::{MultiError, SessionState};
+use zk_locks::{
+    AclList, CheckError, Client, Guard, Id, Lock, Lost, MultiLock, Perms, Rejection, Semaphore,
+    SessionEnd, Status, WriteError,
+};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Direction, Match};
 use zk_tests::{patience::LIMIT, test_with};
@@ -101,6 +104,26 @@ async fn holder_learns_of_its_nodes_deletion(setup: Setup) {
     assert_eq!(guard.check().await, Err(CheckError::Lost(Lost::NodeDeleted)));
     // It is as gone as can be.
     within(guard.release()).await.unwrap();
+}
+
+/// Servers answer only those who may read the node. That says nothing about the lock, whether or not its name has an id.
+#[test_with(on_each_release)]
+async fn check_without_permission_to_read_is_no_loss(setup: Setup) {
+    let zk = setup.client().await;
+    let path = setup.existing("unreadable").await;
+    let blind = Perms::CREATE | Perms::WRITE | Perms::DELETE | Perms::ADMIN;
+    let blind = AclList::from_iter([Id::anyone().may(blind)]);
+    for lock in [Lock::new(&zk, &path), Lock::named(&zk, &path, "report").build()] {
+        let guard = within(lock.acquire()).await.unwrap();
+        let (acl, _) = setup.outsider.acl(guard.path()).await.unwrap();
+        setup.outsider.set_acl(guard.path(), &blind).await.unwrap();
+        let refused = CheckError::Unavailable(WriteError::Rejected(Rejection::NoAuth));
+        assert_eq!(within(guard.check()).await, Err(refused), "{}", guard.path());
+        assert_eq!(guard.status(), Status::Held);
+        setup.outsider.set_acl(guard.path(), &acl).await.unwrap();
+        assert_eq!(within(guard.check()).await, Ok(()));
+        within(guard.release()).await.unwrap();
+    }
 }
 
 /// The servers give the lock to the next one as soon as they hear of the close, and nothing that they say
@@ -201,4 +224,23 @@ fn there_is_one_guard_for_each_grant() {
     }
     assert!(Asked::<Lock>(PhantomData).can_be_cloned(), "whoever can be cloned is found out");
     assert!(!Asked::<Guard>(PhantomData).can_be_cloned());
+}
+
+/// All of them are checked, not only the first.
+#[test_with(on_each_release)]
+async fn transaction_needs_the_nodes_of_all_guards(setup: Setup) {
+    let data = setup.existing("data").await;
+    let paths = [setup.existing("a").await, setup.existing("b").await];
+    let zk = setup.client().await;
+    let locks = within(MultiLock::new(&zk, &paths).acquire()).await.unwrap();
+    let permits = Semaphore::new(&zk, &setup.path("permits"), 2);
+    let permits = within(permits.acquire_many(2)).await.unwrap();
+    for guards in [locks, permits] {
+        let second = guards.iter().nth(1).unwrap().path().to_owned();
+        setup.outsider.delete(&second).await.unwrap();
+        let written = within(guards.transaction().unwrap().set(&data, b"stale")).await;
+        let missing = MultiError { index: 1, rejection: Rejection::NoNode };
+        assert_eq!(written, Ok(Err(missing)), "{second}");
+        assert_eq!(setup.outsider.get(&data).await.unwrap().0, "");
+    }
 }

@@ -18,6 +18,9 @@ use crate::locks::support::{
     Setup, client_on, emptied, in_virtual_time, joined, on_each_release, within,
 };
 
+/// How long a place is there before it is asked for, and before it is traded: the nodes of longer waits are watched.
+const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(3)];
+
 async fn contender(lock: &Lock, index: usize) -> Contender {
     lock.queue().contenders().await.unwrap().remove(index)
 }
@@ -57,35 +60,82 @@ async fn holder_sees_a_revocation_at_any_time(setup: Setup) {
 #[test_with(in_virtual_time)]
 async fn permit_that_was_asked_back_in_the_queue_is_revoked(network: Network) {
     let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    for (number, pause) in PAUSES.into_iter().enumerate() {
+        let path = format!("/permits-{number}");
+        let held = within(Semaphore::new(&other, &path, 1).acquire()).await.unwrap();
+        let semaphore = Semaphore::new(&zk, &path, 1);
+        let waiting = tokio::spawn(async move { semaphore.acquire().await });
+        joined(&other, &format!("{path}/locks"), 1).await;
+        pass(pause).await;
+        let queue = Queue::new(&other, &format!("{path}/locks"));
+        let waits = queue.contenders().await.unwrap().remove(0);
+        assert!(queue.revoke(&waits).await.unwrap());
+        pass(pause).await;
+        within(held.release()).await.unwrap();
+        let permit = within(waiting).await.unwrap().unwrap();
+        assert_eq!(within(permit.revoked()).await, Ok(()), "{pause:?}");
+    }
+}
+
+/// Others that write something else into it ask for nothing.
+#[test_with(in_virtual_time)]
+async fn place_with_other_data_is_traded(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
     let held = within(Semaphore::new(&other, "/permits", 1).acquire()).await.unwrap();
     let semaphore = Semaphore::new(&zk, "/permits", 1);
     let waiting = tokio::spawn(async move { semaphore.acquire().await });
-    pass(Duration::from_secs(3)).await;
-    let queue = Queue::new(&other, "/permits/locks");
-    let waits = queue.contenders().await.unwrap().remove(0);
-    assert!(queue.revoke(&waits).await.unwrap());
-    pass(Duration::from_secs(3)).await;
+    joined(&other, "/permits/locks", 1).await;
+    let name = other.children("/permits/locks").await.unwrap().0.remove(0);
+    other.set(&format!("/permits/locks/{name}"), b"a note").await.unwrap();
     within(held.release()).await.unwrap();
     let permit = within(waiting).await.unwrap().unwrap();
-    assert_eq!(within(permit.revoked()).await, Ok(()));
+    assert!(tokio::time::timeout(Duration::from_secs(5), permit.revoked()).await.is_err());
+    let written = within(RwLock::new(&zk, "/rw").write()).await.unwrap();
+    other.set(written.path(), b"a note").await.unwrap();
+    let read = within(written.downgrade()).await.unwrap();
+    assert!(tokio::time::timeout(Duration::from_secs(5), read.revoked()).await.is_err());
 }
 
 /// It is asked back by the node for reading, while the upgrade waits for another reader.
 #[test_with(in_virtual_time)]
 async fn upgraded_lock_that_was_asked_back_is_revoked(network: Network) {
     let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
-    let reading = within(RwLock::new(&zk, "/rw").read()).await.unwrap();
-    let theirs = within(RwLock::new(&other, "/rw").read()).await.unwrap();
-    pass(Duration::from_secs(3)).await;
-    let upgrade = tokio::spawn(reading.try_upgrade());
-    joined(&other, "/rw", 3).await;
-    let queue = Queue::new(&other, "/rw");
-    let first = queue.contenders().await.unwrap().remove(0);
-    assert!(queue.revoke(&first).await.unwrap());
-    pass(Duration::from_secs(3)).await;
-    within(theirs.release()).await.unwrap();
-    let writing = within(upgrade).await.unwrap().unwrap();
-    assert_eq!(within(writing.revoked()).await, Ok(()));
+    for pause in PAUSES {
+        let reading = within(RwLock::new(&zk, "/rw").read()).await.unwrap();
+        let theirs = within(RwLock::new(&other, "/rw").read()).await.unwrap();
+        pass(pause).await;
+        let upgrade = tokio::spawn(reading.try_upgrade());
+        joined(&other, "/rw", 3).await;
+        let queue = Queue::new(&other, "/rw");
+        let first = queue.contenders().await.unwrap().remove(0);
+        assert!(queue.revoke(&first).await.unwrap());
+        pass(pause).await;
+        within(theirs.release()).await.unwrap();
+        let writing = within(upgrade).await.unwrap().unwrap();
+        assert_eq!(within(writing.revoked()).await, Ok(()), "{pause:?}");
+        within(writing.release()).await.unwrap();
+        emptied(&other, "/rw").await;
+    }
+}
+
+/// The holder has not heard of it when it becomes a holder of another kind.
+#[test_with(on_each_release)]
+async fn conversion_of_a_lock_that_is_being_asked_back_is_revoked(setup: Setup) {
+    let path = setup.existing("converted").await;
+    let (zk, queue) = (setup.client().await, Queue::new(&setup.outsider, &path));
+    let ask = async || {
+        let holder = queue.contenders().await.unwrap().remove(0);
+        assert!(queue.revoke(&holder).await.unwrap());
+    };
+    let written = within(RwLock::new(&zk, &path).write()).await.unwrap();
+    ask().await;
+    let read = within(written.downgrade()).await.unwrap();
+    assert_eq!(within(read.revoked()).await, Ok(()));
+    within(read.release()).await.unwrap();
+    let read = within(RwLock::new(&zk, &path).read()).await.unwrap();
+    ask().await;
+    let written = within(read.try_upgrade()).await.unwrap();
+    assert_eq!(within(written.revoked()).await, Ok(()));
 }
 
 /// It is asked to leave before the others have come.

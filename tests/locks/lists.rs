@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use zk_locks::{
     Acl, AclList, Barrier, Client, CohortLock, DoubleBarrier, DurableLock, Election, Group, Lock,
-    RwLock, Semaphore, SimpleLock,
+    NodeState, PersistentNode, RwLock, Semaphore, SimpleLock,
 };
 use zk_tests::test_with;
 
@@ -72,4 +72,36 @@ async fn nodes_of_recipes_have_their_list(setup: Setup) {
     let _member =
         within(Group::builder(&zk, &path("group")).acl(&acl).build().join(b"one")).await.unwrap();
     assert_eq!(all_have(&zk, &top("group"), &shown).await, 3);
+}
+
+/// Of a client whose list that is; also when it comes back, and with it what is missing above.
+#[test_with(on_each_release)]
+async fn node_that_comes_back_has_its_list(setup: Setup) {
+    let acl = AclList::from_iter([Acl::creator_all()]);
+    let options = setup.options().auth("digest", "ann:secret").default_acl(&acl);
+    let zk = options.clone().connect().await.unwrap();
+    let probe = setup.path("probe");
+    zk.create(&probe, b"").await.unwrap();
+    let (shown, _) = zk.acl(&probe).await.unwrap();
+    let top = setup.path("top");
+    let deep = format!("{top}/deep");
+    let path = format!("{deep}/node");
+    let node = within(PersistentNode::start(options, &path, b"")).await.unwrap();
+    within(node.present()).await;
+    assert_eq!(all_have(&zk, &top, &shown).await, 3);
+    let mut states = node.subscribe();
+    for gone in [&[&path][..], &[&path, &deep, &top]] {
+        let NodeState::Present { created: before, .. } = node.state() else {
+            panic!("{node:?} was there");
+        };
+        let multi = gone.iter().fold(zk.multi(), |multi, path| multi.delete(path));
+        multi.await.unwrap().unwrap();
+        let is_back = |state: &NodeState| match state {
+            NodeState::Present { created, .. } => *created != before,
+            _ => false,
+        };
+        drop(within(states.wait_for(is_back)).await.unwrap());
+        assert_eq!(all_have(&zk, &top, &shown).await, 3);
+    }
+    within(node.close()).await;
 }

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use zk_client::{CreateMode, SessionState};
-use zk_locks::{AcquireError, CheckError, Lock, Lost, SharedGuard, SimpleLock, Status};
+use zk_locks::{
+    Acl, AclList, AcquireError, CheckError, Lock, Lost, SharedGuard, SimpleLock, Status,
+};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
 use crate::locks::support::{
-    Setup, closed, emptied, on_each_release, on_each_release_timeless, ops, within,
+    Setup, Waiter, closed, emptied, joined, on_each_release, on_each_release_timeless, ops, within,
 };
 
 /// Waits until a node is gone.
@@ -212,4 +214,27 @@ async fn check_is_not_passed_by_what_is_gone(setup: Setup) {
     })
     .await;
     assert_eq!(checked, Err(CheckError::Lost(Lost::NodeDeleted)));
+}
+
+/// All that it needs is to list the path.
+#[test_with(on_each_release)]
+async fn herd_waits_for_nodes_that_it_may_not_read(setup: Setup) {
+    let path = setup.existing("private").await;
+    let theirs = setup.options().auth("digest", "holder:secret").connect().await.unwrap();
+    let acl = AclList::from_iter([Acl::creator_all()]);
+    let theirs = Lock::builder(&theirs, &path).acl(&acl).build();
+    for look_ahead in [false, true] {
+        let holder = within(theirs.acquire()).await.unwrap();
+        let nearest = within(theirs.enqueue()).await.unwrap();
+        let (proxy, zk) = setup.proxied().await;
+        let lock = Lock::builder(&zk, &path).herd().look_ahead(look_ahead).build();
+        let mut waiter = Waiter::of(proxy, zk, lock);
+        joined(&setup.outsider, &path, 3).await;
+        assert!(waiter.still_waits().await, "{look_ahead}");
+        drop(nearest);
+        joined(&setup.outsider, &path, 2).await;
+        assert!(waiter.still_waits().await, "{look_ahead}");
+        within(holder.release()).await.unwrap();
+        within(waiter.outcome().await.unwrap().release()).await.unwrap();
+    }
 }

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 use zk_client::Id;
 use zk_locks::{
     AclList, AcquireError, Builder, Client, CohortLock, Election, Grant, Lock, LockObserver, Lost,
@@ -22,8 +22,8 @@ use zk_testkit::proxy::Match;
 use zk_tests::{network::Network, test_with};
 
 use crate::locks::support::{
-    Setup, client_on, emptied, in_virtual_time, joined, on_each_release, on_each_release_threaded,
-    within,
+    Setup, client_on, dropped_after, emptied, in_virtual_time, joined, on_each_release,
+    on_each_release_threaded, within,
 };
 
 /// How long is too long.
@@ -107,6 +107,22 @@ async fn node_stays_until_the_work_is_dropped(network: Network) {
     assert_eq!(guard.status(), Status::Lost(Lost::HeldTooLong));
     assert_eq!(within(scope).await, Err(Lost::HeldTooLong));
     emptied(&zk, "/lock").await;
+}
+
+/// Work that never reaches an `await` must not keep the lock from all others.
+#[test_with(in_virtual_time)]
+async fn node_goes_a_second_later_in_any_case(network: Network) {
+    let (zk, other) = (client_on(&network, "a").await, client_on(&network, "b").await);
+    let guard = within(limited(Lock::builder(&zk, "/lock")).acquire()).await.unwrap();
+    let held = Instant::now();
+    // It is not polled any more.
+    let mut scope = pin!(guard.scope(pending::<()>()));
+    assert_eq!(dropped_after(1, scope.as_mut()).await, None);
+    let next = within(Lock::new(&other, "/lock").acquire()).await.unwrap();
+    let (took, limit) = (held.elapsed(), LIMIT + Duration::from_secs(1));
+    assert!(took >= limit && took < limit + Duration::from_millis(100), "{took:?}");
+    assert_eq!(within(scope).await, Err(Lost::HeldTooLong));
+    assert_eq!(within(next.check()).await, Ok(()));
 }
 
 /// The same for work under several locks at once.

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use zk_locks::{Client, DurableLock};
+use zk_locks::{AcquireError, Client, DurableLock, Lock};
 use zk_proto::OpCode;
 use zk_tests::{
     network::{Disposition, Network, pass},
@@ -135,4 +135,36 @@ async fn abandoned_attempt_leaves_the_owner_its_lock(network: Network) {
     }
     within(within(ours(&died).acquire()).await.unwrap().release()).await.unwrap();
     within(within(waiting).await.unwrap().unwrap().release()).await.unwrap();
+}
+
+/// The node above the grants is made anew, and comes to the version that was seen before.
+#[test_with(in_virtual_time)]
+async fn no_grant_is_made_by_a_look_at_what_was_there_before(network: Network) {
+    let [a, b, other] = ["ours", "theirs", "others"].map(|name| client_on(&network, name));
+    let (a, b, other) = (a.await, b.await, other.await);
+    let lock = |zk: &Client, owner| DurableLock::new(zk, "/job", owner).without_lease();
+    within(within(lock(&other, "before").acquire()).await.unwrap().release()).await.unwrap();
+    let first = within(Lock::new(&other, "/job/locks").acquire()).await.unwrap();
+    let theirs = tokio::spawn({
+        let theirs = lock(&b, "theirs");
+        async move { theirs.acquire().await }
+    });
+    joined(&other, "/job/locks", 2).await;
+    let ours = tokio::spawn({
+        let ours = lock(&a, "ours");
+        async move { ours.acquire().await }
+    });
+    joined(&other, "/job/locks", 3).await;
+    other.delete("/job/grants").await.unwrap();
+    within(first.release()).await.unwrap();
+    let theirs = within(theirs).await.unwrap().unwrap();
+    pass(Duration::from_secs(60)).await;
+    within(theirs.check()).await.unwrap();
+    assert_eq!(other.children("/job/grants").await.unwrap().0.len(), 1);
+    if ours.is_finished() {
+        assert_eq!(ours.await.unwrap().map(drop), Err(AcquireError::NodeDeleted));
+    } else {
+        within(theirs.release()).await.unwrap();
+        within(within(ours).await.unwrap().unwrap().release()).await.unwrap();
+    }
 }

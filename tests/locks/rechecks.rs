@@ -4,14 +4,23 @@
 
 use std::{future::Future, pin::Pin, time::Duration};
 
-use tokio::time::sleep;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+use zk_client::{AclList, Id, Perms};
 use zk_locks::{AcquireError, Client, DoubleBarrier, Lock, RwLock, Semaphore, SimpleLock};
 use zk_testkit::proxy::{Match, Proxy};
-use zk_tests::test_with;
+use zk_tests::{
+    network::{Network, pass},
+    test_with,
+};
 
-use crate::locks::support::{Setup, on_each_release, within};
+use crate::locks::support::{Setup, client_on, in_virtual_time, on_each_release, within};
 
 const SOON: Option<Duration> = Some(Duration::from_millis(100));
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// A waiter of one recipe, to which no event is told.
 struct Deaf<'a> {
@@ -95,4 +104,35 @@ async fn waiters_of_counts_look_again(setup: Setup) {
     let ours = ours.of(2);
     let enter = async { drop(within(theirs.enter()).await.unwrap()) };
     waiter.wakes(ours.enter(), enter).await;
+}
+
+/// Waiters differ by up to a third, so that they do not all ask at once; so many that one of them waits for all of it.
+#[test_with(in_virtual_time)]
+async fn waiters_look_again_after_45_seconds(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let paths: Vec<String> = (0..16).map(|number| format!("/lock-{number}")).collect();
+    let mut held = Vec::new();
+    for path in &paths {
+        held.push(within(Lock::new(&other, path).acquire()).await.unwrap());
+    }
+    let mut waiting = JoinSet::new();
+    for path in &paths {
+        let lock = Lock::new(&zk, path);
+        waiting.spawn(async move {
+            let begun = Instant::now();
+            drop(lock.acquire().await.unwrap());
+            begun.elapsed()
+        });
+    }
+    pass(Duration::from_secs(3)).await;
+    let unreadable = AclList::from_iter([Id::anyone().may(Perms::WRITE | Perms::ADMIN)]);
+    for guard in held {
+        other.set_acl(guard.path(), &unreadable).await.unwrap();
+        within(guard.release()).await.unwrap();
+    }
+    let waits = within(waiting.join_all()).await;
+    let (shortest, longest) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+    assert!(*shortest >= Duration::from_secs(30), "an event has reached one: {waits:?}");
+    let most = Duration::from_secs(45);
+    assert!(*longest > most - SECOND && *longest < most + SECOND / 10, "{waits:?}");
 }

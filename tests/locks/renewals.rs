@@ -256,3 +256,28 @@ async fn attempt_without_a_listing_waits_for_the_path(network: Network) {
     assert!(anew.path().ends_with("0000000000"), "{}", anew.path());
     anew.release().await.unwrap();
 }
+
+/// Whether an attempt behind a holder is in the queue at once, instead of waiting for the path.
+async fn joins_at_once(zk: &Client, other: &Client) -> bool {
+    let lock = lock(zk, "/lock");
+    let waiting = tokio::spawn(async move { lock.acquire_timeout(2 * SOON).await });
+    pass(SOON).await;
+    let count = contenders(other, "/lock").await;
+    assert_eq!(within(waiting).await.unwrap().map(drop), Err(AcquireError::TimedOut));
+    joined(other, "/lock", 1).await;
+    count == 2
+}
+
+/// From the beginning of the first wait on, and the path has not been made anew since.
+#[test_with(in_virtual_time)]
+async fn path_is_waited_for_once_in_ten_minutes(network: Network) {
+    let (zk, other) = (client_on(&network, "ours").await, client_on(&network, "theirs").await);
+    let _held = within(lock(&other, "/lock").acquire()).await.unwrap();
+    let begun = Instant::now();
+    let in_vain = within(lock(&zk, "/lock").acquire_timeout(PATIENCE)).await.unwrap_err();
+    assert_eq!(in_vain, AcquireError::TimedOut);
+    for (seconds, joins) in [(300, true), (590, true), (610, false)] {
+        pass(Duration::from_secs(seconds) - begun.elapsed()).await;
+        assert_eq!(joins_at_once(&zk, &other).await, joins, "after {seconds} s");
+    }
+}

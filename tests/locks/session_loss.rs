@@ -8,21 +8,25 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::locks::support::{
+    Setup, Waiter, client_on, emptied, end_session, end_session_behind, in_virtual_time, joined,
+    on_each_release, on_each_release_threaded, options_for, within,
+};
 use tokio::sync::{
     Notify,
     oneshot::{self, error::TryRecvError},
 };
 use zk_client::SessionState;
 use zk_locks::{
-    AcquireError, CheckError, Client, Guard, Lock, Lost, MultiLock, SessionEnd, SimpleLock, Status,
+    AcquireError, Barrier, CheckError, Client, Guard, Lock, Lost, MultiLock, SessionEnd,
+    SimpleLock, Status,
 };
-use zk_proto::OpCode;
+use zk_proto::{ErrorCode, OpCode};
 use zk_testkit::proxy::{Direction, Kind, Match, Proxy};
-use zk_tests::test_with;
-
-use crate::locks::support::{
-    Setup, Waiter, emptied, end_session, end_session_behind, joined, on_each_release,
-    on_each_release_threaded, options_for, within,
+use zk_tests::{
+    busy::refuse_with,
+    network::{Network, pass},
+    test_with,
 };
 
 /// Of sessions that are to expire. A server rounds it up by up to one of its ticks of 200 ms.
@@ -214,6 +218,28 @@ async fn disconnected_holder_is_in_doubt(setup: Setup) {
     within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 
+/// By a reply, long before its lease would run out: what was confirmed before counts no more.
+#[test_with(on_each_release)]
+async fn session_that_a_server_disowns_holds_no_lock(setup: Setup) {
+    let path = setup.existing("disowned").await;
+    let (proxy, zk) = setup.proxied().await;
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    proxy.refuse_connections().await;
+    let disowned = proxy.on(Match::reply(OpCode::SET_DATA).once());
+    let disowned = disowned.rewrite(|reply| refuse_with(reply, ErrorCode::SESSION_EXPIRED));
+    within(zk.set(&path, b"")).await.unwrap_err();
+    assert_eq!(disowned.times_fired(), 1);
+    reached(&zk, SessionState::Disconnected).await;
+    assert_eq!(guard.status(), Status::Lost(Lost::LeaseRanOut));
+    assert_eq!(within(guard.lost()).await, Lost::LeaseRanOut);
+    // The session lives, as it turns out.
+    proxy.accept_connections().await;
+    reached(&zk, CONNECTED).await;
+    assert_eq!(guard.status(), Status::Lost(Lost::LeaseRanOut));
+    within(guard.release()).await.unwrap();
+    emptied(&setup.outsider, &path).await;
+}
+
 /// A clock that can be put forward, as it is for a machine that has slept.
 #[derive(Clone)]
 struct JumpingClock {
@@ -305,4 +331,23 @@ async fn end_of_the_session_is_not_one_of_its_lease(setup: Setup) {
         assert_ne!(status, Status::Lost(Lost::LeaseRanOut));
     }
     assert_eq!(within(guard.lost()).await, Lost::SessionEnded(SessionEnd::Expired));
+}
+
+/// It is set until it is removed, by whichever client.
+#[test_with(in_virtual_time)]
+async fn barrier_outlives_the_session_that_set_it(network: Network) {
+    let [sets, waits, removes] = ["sets", "waits", "removes"].map(|it| client_on(&network, it));
+    let (sets, waits, removes) = (sets.await, waits.await, removes.await);
+    assert!(within(Barrier::new(&sets, "/barrier").set()).await.unwrap());
+    network.expire(sets.session().id());
+    within(sets.session().ended()).await;
+    let barrier = Barrier::new(&waits, "/barrier");
+    assert!(within(barrier.is_set()).await.unwrap());
+    let waiting = tokio::spawn(async move { barrier.wait().await });
+    pass(SHORT).await;
+    assert!(!waiting.is_finished());
+    let barrier = Barrier::new(&removes, "/barrier");
+    within(barrier.remove()).await.unwrap();
+    within(waiting).await.unwrap().unwrap();
+    assert!(!within(barrier.is_set()).await.unwrap());
 }

@@ -1,10 +1,12 @@
 //! Nodes under a lock's path that are not ours: other implementations', and those of none.
 
-use zk_client::CreateMode;
-use zk_locks::{Client, Kind, Layout, Lock, Names};
+use zk_client::{CreateMode, path};
+use zk_locks::{AcquireError, Client, ForeignNodes, Kind, Layout, Lock, MultiLock, Names, Status};
+use zk_proto::OpCode;
+use zk_testkit::proxy::{Frame, Match};
 use zk_tests::test_with;
 
-use crate::locks::support::{Setup, Waiter, emptied, on_each_release, within};
+use crate::locks::support::{Setup, Waiter, emptied, joined, on_each_release, within};
 
 /// What stands before the number in the nodes of other implementations' exclusive locks.
 const FOREIGN: [&str; 5] = [
@@ -112,4 +114,74 @@ async fn names_without_ids_are_told_apart_by_their_data(setup: Setup) {
     let second = within(second.wait()).await.unwrap();
     within(second.release()).await.unwrap();
     emptied(&setup.outsider, &path).await;
+}
+
+/// A lock whose path is to be its own.
+fn refusing(zk: &Client, path: &str) -> Lock {
+    Lock::builder(zk, path).foreign_nodes(ForeignNodes::Refuse).build()
+}
+
+/// The stranger comes between the look at the path and the create, and has the number in front.
+#[test_with(on_each_release)]
+async fn stranger_that_was_faster_is_refused(setup: Setup) {
+    let creates = |frame: &Frame| matches!(frame.op, Some(OpCode::CREATE2 | OpCode::MULTI));
+    for as_one_of_several in [false, true] {
+        let path = setup.existing(&format!("faster-{as_one_of_several}")).await;
+        let (proxy, zk) = setup.proxied().await;
+        let lock = refusing(&zk, &path);
+        let create = proxy.on(Match::requests().when(creates).once()).hold();
+        let asking = tokio::spawn(async move {
+            match as_one_of_several {
+                true => MultiLock::of([lock]).acquire().await.map(drop),
+                false => lock.acquire().await.map(drop),
+            }
+        });
+        within(create.fired()).await;
+        let member = format!("{path}/member-");
+        let member = setup.outsider.create(&member, b"").mode(CreateMode::EphemeralSequential);
+        let name = path::name(&member.await.unwrap().path).to_owned();
+        create.release();
+        assert_eq!(within(asking).await.unwrap(), Err(AcquireError::Stranger { name }));
+        joined(&setup.outsider, &path, 1).await;
+    }
+}
+
+/// It is met with the next listing, by those who wait.
+#[test_with(on_each_release)]
+async fn late_stranger_ends_waits_and_spares_holders(setup: Setup) {
+    let path = setup.existing("late").await;
+    let (first, second) = (setup.client().await, setup.client().await);
+    let holder = within(refusing(&first, &path).acquire()).await.unwrap();
+    let nearest = within(refusing(&second, &path).enqueue()).await.unwrap();
+    let (proxy, zk) = setup.proxied().await;
+    let lock = refusing(&zk, &path);
+    let mut waiter = Waiter::of(proxy, zk, lock);
+    waiter.has_read(1).await;
+    setup.outsider.create(&format!("{path}/notes"), b"").await.unwrap();
+    assert!(waiter.still_waits().await);
+    drop(nearest);
+    let stranger = AcquireError::Stranger { name: "notes".to_owned() };
+    assert_eq!(waiter.outcome().await.map(drop), Err(stranger));
+    joined(&setup.outsider, &path, 2).await;
+    assert_eq!(holder.status(), Status::Held);
+    assert_eq!(within(holder.check()).await, Ok(()));
+    within(holder.release()).await.unwrap();
+}
+
+/// Before any of the locks is asked for.
+#[test_with(on_each_release)]
+async fn multi_lock_looks_for_strangers_first(setup: Setup) {
+    let (free, strange) = (setup.existing("a").await, setup.existing("b").await);
+    setup.outsider.create(&format!("{strange}/notes"), b"").await.unwrap();
+    let (proxy, zk) = setup.proxied().await;
+    let both = MultiLock::of([Lock::new(&zk, &free), refusing(&zk, &strange)]);
+    let stranger = AcquireError::Stranger { name: "notes".to_owned() };
+    assert_eq!(within(both.acquire()).await.map(drop), Err(stranger.clone()));
+    assert_eq!(within(both.try_acquire()).await.map(drop), Err(stranger));
+    let frames = proxy.frames();
+    assert_eq!(proxy.counts().requests(OpCode::MULTI), 0, "{frames}");
+    for path in [&free, &strange] {
+        let changes = setup.outsider.exists(path).await.unwrap().unwrap().cversion;
+        assert_eq!(changes, i32::from(path == &strange), "{frames}");
+    }
 }

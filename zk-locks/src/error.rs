@@ -12,6 +12,9 @@ use zk_client::{
 ///   nor can one that [cannot take](crate::ConnectOptions::reply_len_max) the list, or whose request costs one connection after
 ///   the other: see [`Create::protected`](zk_client::Create::protected). That node stays until the session ends.
 /// * Nor does a node go that the client may not delete, unless the session, which keeps trying, is allowed to after all.
+/// * Where names have no id, a node whose create was lost, and into which another client has written before it was found, such as a
+///   [request for the lock back](crate::Queue::revoke), counts as another's: it stays until the session ends, and the attempt
+///   waits behind it.
 ///
 /// Otherwise the outcome is certain: the fate of a lost create is found out before anything is reported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use zk_client::{ReadError, Rejection};
+use zk_client::{ReadError, Rejection, Zxid, path::join};
 
 use crate::{
     entry::Entry,
@@ -170,7 +170,7 @@ impl<G> Ticket<G> {
     /// used.
     ///
     /// For a few places of interest, not for thousands of waiters: it watches the whole queue, and each change of that
-    /// costs one notification and one listing. It does not hold the ticket's place, and can outlive it.
+    /// costs one notification and one listing, and one read where names have no id. It does not hold the ticket's place, and can outlive it.
     /// [`ahead`](Ticket::ahead) returns what a wait has seen in passing, without a request.
     ///
     /// ```
@@ -193,8 +193,9 @@ impl<G> Ticket<G> {
     /// ```
     #[must_use]
     pub fn positions(&self) -> Option<Follow<Option<usize>>> {
-        let entry = self.position.as_ref()?.entry.clone();
-        Some(Follow::new(Ahead { wait_queue: self.wait_queue.clone(), entry }))
+        let position = self.position.as_ref()?;
+        let (entry, number) = (position.entry.clone(), position.node.stat().czxid);
+        Some(Follow::new(Ahead { wait_queue: self.wait_queue.clone(), entry, number }))
     }
 
     /// The path of the node in the queue, relative to the client's chroot; `None` once the ticket is used.
@@ -209,6 +210,20 @@ impl<G> Ticket<G> {
 struct Ahead {
     wait_queue: Arc<WaitQueue>,
     entry: Entry,
+    /// The transaction that made the place's node.
+    number: Zxid,
+}
+
+impl Ahead {
+    /// Whether the node of this name is that of the place: where names have no id, it can be another contender's by now.
+    async fn is_own(&self) -> Result<bool, ReadError> {
+        let WaitQueue { client, path, settings, .. } = &*self.wait_queue;
+        if settings.filter.has_ids() {
+            return Ok(true);
+        }
+        let stat = client.exists(&join(path, &self.entry.name)).await?;
+        Ok(stat.is_some_and(|stat| stat.czxid == self.number))
+    }
 }
 
 impl Source<Option<usize>> for Ahead {
@@ -222,6 +237,7 @@ impl Source<Option<usize>> for Ahead {
             let queue = settings.filter.queue(names);
             let is_there = queue.iter().any(|entry| entry.name == self.entry.name);
             let ahead = queue.iter().filter(|entry| entry.blocks(&self.entry)).count();
+            let is_there = is_there && self.is_own().await?;
             Ok(if is_there { (Some(ahead), Some(watch)) } else { (None, None) })
         })
     }

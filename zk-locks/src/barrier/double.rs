@@ -361,7 +361,12 @@ async fn present_round(
 ) -> Result<Option<(Vec<String>, Zxid)>, AcquireError> {
     let WaitQueue { client, path, .. } = wait_queue;
     loop {
+        let asked = client.session().epoch();
         let round = round(wait_queue).await?;
+        if wait_queue.may_be_alone(asked) {
+            wait_queue.quorum().await;
+            continue;
+        }
         let now = client.session().epoch();
         if now == epoch {
             return Ok(round);
@@ -397,7 +402,13 @@ async fn round(wait_queue: &WaitQueue) -> Result<Option<(Vec<String>, Zxid)>, Ac
 async fn unsay(wait_queue: &WaitQueue, until: Zxid) -> Result<(), AcquireError> {
     let ready = join(&wait_queue.path, READY);
     loop {
-        let Some(stat) = wait_queue.client.exists(&ready).await? else { return Ok(()) };
+        let asked = wait_queue.client.session().epoch();
+        let seen = wait_queue.client.exists(&ready).await?;
+        if wait_queue.may_be_alone(asked) {
+            wait_queue.quorum().await;
+            continue;
+        }
+        let Some(stat) = seen else { return Ok(()) };
         if stat.mzxid > until {
             return Ok(());
         }

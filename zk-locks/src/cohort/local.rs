@@ -111,6 +111,15 @@ pub(super) enum Step {
     Watch(u64),
 }
 
+impl Waiter {
+    /// Ends its attempt. It may have left.
+    pub(super) fn fail(self, error: AcquireError) {
+        let Self { attempt, grant, .. } = self;
+        drop(attempt);
+        let _ = grant.send(Err(error));
+    }
+}
+
 impl Turn {
     /// Whether the turn must end in favour of other contenders.
     fn is_spent(&self, stay: &Stay) -> bool {

@@ -9,6 +9,7 @@ use super::{
     CohortGuard,
     attempt::Attempt,
     local::{Next, Shared, Step, Turn, Waiter, Watched},
+    runner::Runner,
 };
 use crate::{
     error::{AcquireError, Lost},
@@ -120,7 +121,7 @@ impl Shared {
                 Ok(passed) => passed,
                 Err(lost) => {
                     // This comes first: without waiters the runner ends.
-                    let left = self.waits_again(waiter);
+                    let left = self.waits_again(number, lost, waiter);
                     self.lose(number, lost);
                     drop(left);
                     return None;
@@ -135,13 +136,32 @@ impl Shared {
         }
     }
 
-    /// Gives a waiter its place back; returns it if it has left meanwhile, without finding that place.
-    fn waits_again(&self, waiter: Waiter) -> Option<Waiter> {
+    /// Gives a waiter its place back, to hear of the loss of this turn; returns it if it has left meanwhile, without finding
+    /// that place.
+    fn waits_again(self: &Arc<Self>, number: u64, lost: Lost, waiter: Waiter) -> Option<Waiter> {
         let mut local = self.local();
         if waiter.grant.is_closed() {
             return Some(waiter);
         }
+        // The runner may have heard of the loss first: it found no waiters to be told, and may have come to rest.
+        let is_known = local.turn(number).is_none();
+        if is_known && !self.wait_queue.settings.stay.requeues {
+            drop(local);
+            waiter.fail(lost.into());
+            return None;
+        }
         local.waiters.push_front(waiter);
+        let needs_runner = !mem::replace(&mut local.has_runner, true);
+        // There may be another turn by now, of a lock that nobody holds: it is not passed to waiters.
+        let idle = local.turn.as_ref().filter(|turn| turn.idle.is_some()).map(|turn| turn.number);
+        drop(local);
+        if let Some(idle) = idle {
+            self.release_idle(idle);
+        }
+        if needs_runner {
+            self.wait_queue.client.spawn(Runner::new(self.clone()).run());
+        }
+        self.changed();
         None
     }
 
@@ -245,10 +265,6 @@ impl Shared {
     /// Fails all waiters.
     pub(super) fn fail(&self, error: &AcquireError) {
         let waiters = mem::take(&mut self.local().waiters);
-        for Waiter { attempt, grant, .. } in waiters {
-            drop(attempt);
-            // That waiter may have left.
-            let _ = grant.send(Err(error.clone()));
-        }
+        waiters.into_iter().for_each(|waiter| waiter.fail(error.clone()));
     }
 }

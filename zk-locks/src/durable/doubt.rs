@@ -1,6 +1,8 @@
 //! Questions that have to be answered, however often they have to be asked.
 
-use zk_client::{ReadError, Rejection};
+use std::fmt;
+
+use zk_client::{ReadError, Rejection, WriteError};
 
 use crate::backoff::{Backoff, pass};
 
@@ -9,14 +11,15 @@ use crate::backoff::{Backoff, pass};
 ///
 /// # Errors
 /// If the session has ended, or the servers do not permit it.
-pub(super) async fn until_answered<T, A>(ask: impl Fn() -> A) -> Result<T, ReadError>
+pub(super) async fn until_answered<T, E, A>(ask: impl Fn() -> A) -> Result<T, E>
 where
-    A: IntoFuture<Output = Result<T, ReadError>>,
+    A: IntoFuture<Output = Result<T, E>>,
+    E: Failure,
 {
     let mut backoff = Backoff::default();
     loop {
         match ask().await {
-            Err(error) if may_be_answered_yet(&error) => {
+            Err(error) if error.may_be_answered_yet() => {
                 tracing::debug!(%error, "asked in vain");
                 pass(backoff.pause()).await;
             }
@@ -25,6 +28,19 @@ where
     }
 }
 
-fn may_be_answered_yet(error: &ReadError) -> bool {
-    error.session_end().is_none() && error.rejection() != Some(Rejection::NoAuth)
+/// Why something was not answered, or not as hoped.
+pub(super) trait Failure: fmt::Display {
+    fn may_be_answered_yet(&self) -> bool;
+}
+
+impl Failure for ReadError {
+    fn may_be_answered_yet(&self) -> bool {
+        self.session_end().is_none() && self.rejection() != Some(Rejection::NoAuth)
+    }
+}
+
+impl Failure for WriteError {
+    fn may_be_answered_yet(&self) -> bool {
+        self.session_end().is_none() && matches!(self.rejection(), None | Some(Rejection::ReadOnly))
+    }
 }

@@ -20,9 +20,9 @@ use crate::{
 
 /// A [`DurableLock`] that is held: until it is [released](Self::release), or [lost](Self::lost).
 ///
-/// **Dropping it does not release the lock.** The lock is no longer renewed: its owner can take it again at once,
-/// others once the lease is over. The same holds if the process dies, or a panic drops the guard in the middle of the
-/// work.
+/// **Dropping it does not release the lock.** The lock is no longer renewed, but by a renewal that is under way: its owner
+/// can take it again at once, others once the lease is over. The same holds if the process dies, or a panic drops the guard
+/// in the middle of the work.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

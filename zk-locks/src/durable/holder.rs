@@ -69,8 +69,8 @@ impl DurableLock {
 
     /// Takes the lock away from a holder, whatever its lease: for people who know that it does not work any more. The
     /// holder is informed if it is reachable; otherwise the resource refuses it by its
-    /// [token](crate::DurableGuard::token). Returns `false` if the holder had released or lost the lock. One write,
-    /// repeated until it is answered.
+    /// [token](crate::DurableGuard::token). Returns `false` if the grant was gone: the holder had released or lost the lock, or
+    /// this call has taken it and the reply was lost. One write, repeated until it is answered.
     ///
     /// # Errors
     /// [`zk_client::WriteError`].

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::{sync::oneshot, time::Instant};
 use zk_client::{
-    Cause, Client, CreateMode, MultiError, OpResult, ReadError, Rejection, SessionEnd, Watch,
+    Cause, Client, CreateMode, MultiError, OpResult, ReadError, Rejection, SessionEnd, Stat, Watch,
     WriteError, Zxid,
     path::{join, name},
 };
@@ -33,6 +33,8 @@ const LOOKS: u32 = 4;
 pub(super) struct Look {
     /// The version of the node above the grants, which counts them.
     version: i32,
+    /// When that node was made: one that is made anew counts from the beginning.
+    made: Zxid,
     pub(super) grants: Vec<Grant>,
 }
 
@@ -130,7 +132,7 @@ impl DurableLock {
     pub(super) async fn look(&self) -> Result<Look, AcquireError> {
         loop {
             match self.client().children(&self.grants).await {
-                Ok((names, stat)) => return self.read(names, stat.version).await,
+                Ok((names, stat)) => return self.read(names, &stat).await,
                 Err(ReadError::Rejected(Rejection::NoNode)) => self.prepare().await?,
                 Err(error) => return Err(error.into()),
             }
@@ -142,7 +144,7 @@ impl DurableLock {
         loop {
             match self.client().children(&self.grants).watch().await {
                 Ok(((names, stat), watch)) => {
-                    let look = self.read(names, stat.version).await?;
+                    let look = self.read(names, &stat).await?;
                     return Ok((look, changed(watch)));
                 }
                 Err(ReadError::Rejected(Rejection::NoNode)) => self.prepare().await?,
@@ -155,7 +157,7 @@ impl DurableLock {
         self.queue.ensure(&self.grants, b"", CreateMode::Persistent).await.map(drop)
     }
 
-    async fn read(&self, names: Vec<String>, version: i32) -> Result<Look, AcquireError> {
+    async fn read(&self, names: Vec<String>, above: &Stat) -> Result<Look, AcquireError> {
         let mut grants = Vec::with_capacity(names.len());
         for name in names {
             let path = join(&self.grants, &name);
@@ -168,7 +170,7 @@ impl DurableLock {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(Look { version, grants })
+        Ok(Look { version: above.version, made: above.czxid, grants })
     }
 
     /// Tries to make a grant in place of those that were seen, and trades the place in the queue for it.
@@ -196,7 +198,7 @@ impl DurableLock {
             lock: self.clone(),
             client: self.client().for_cleanup(),
             position,
-            version: look.version,
+            seen: (look.version, look.made),
             replaces,
             breaks,
             keeps: self.is_ours(look),
@@ -218,7 +220,8 @@ struct Take {
     lock: DurableLock,
     client: Client,
     position: Option<Position>,
-    version: i32,
+    /// The version of the node above the grants, and when that was made.
+    seen: (i32, Zxid),
     replaces: Vec<(String, i32)>,
     /// Whether the replaced grants are another owner's, and must not have been renewed meanwhile.
     breaks: bool,
@@ -278,7 +281,7 @@ impl Take {
     async fn made(&self, path: &str, id: &str, data: &[u8]) -> Result<Made, AcquireError> {
         let Self { lock, client, position, .. } = self;
         let settings = &lock.queue.settings;
-        let mut multi = client.multi().set_version(&lock.grants, id.as_bytes(), self.version);
+        let mut multi = client.multi().set_version(&lock.grants, id.as_bytes(), self.seen.0);
         for (replaced, version) in &self.replaces {
             multi = match self.breaks {
                 true => multi.delete_version(replaced, *version),
@@ -293,12 +296,13 @@ impl Take {
         }
         match multi.await {
             Ok(Ok(results)) => {
-                let written = results.iter().find_map(|result| match result {
-                    OpResult::Set(stat) => Some(stat.mzxid),
+                let above = results.iter().find_map(|result| match result {
+                    OpResult::Set(stat) => Some(*stat),
                     _ => None,
                 });
-                match written {
-                    Some(zxid) => Ok(Made::Yes(zxid)),
+                match above {
+                    Some(stat) if stat.czxid == self.seen.1 => Ok(Made::Yes(stat.mzxid)),
+                    Some(_) => self.undone(path).await,
                     None => self.found(path).await,
                 }
             }
@@ -318,7 +322,21 @@ impl Take {
 
     /// Whether the grant is there. Conclusive only when nothing is in flight any more.
     async fn found(&self, path: &str) -> Result<Made, AcquireError> {
-        let found = until_answered(|| self.client.exists(path)).await?;
-        Ok(found.map_or(Made::No, |stat| Made::Yes(stat.czxid)))
+        let Some(grant) = until_answered(|| self.client.exists(path)).await? else {
+            return Ok(Made::No);
+        };
+        let above = until_answered(|| self.client.exists(&self.lock.grants)).await?;
+        match above {
+            Some(above) if above.czxid == self.seen.1 => Ok(Made::Yes(grant.czxid)),
+            _ => self.undone(path).await,
+        }
+    }
+
+    /// Takes a grant back that was made below another node of the same name, which had come to the same version: other grants
+    /// may be there.
+    async fn undone(&self, path: &str) -> Result<Made, AcquireError> {
+        until_answered(|| self.client.delete(path).if_exists()).await?;
+        // The place went with the transaction.
+        Ok(if self.position.is_some() { Made::PlaceLost } else { Made::No })
     }
 }

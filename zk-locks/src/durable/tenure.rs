@@ -1,16 +1,19 @@
 //! A held grant: whether it still is held, and its renewal.
 
 use std::{
+    future::{Future as _, poll_fn},
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
 use tokio::{
     sync::{oneshot, watch},
-    time::{Instant, sleep, sleep_until},
+    time::sleep,
 };
 use zk_client::{
     Cause, Client, ReadError, Rejection, SessionEnd,
@@ -29,6 +32,12 @@ pub(super) const RECHECK: Duration = Duration::from_secs(45);
 /// The longest sleep of a timer; longer waits are repeated.
 const LONG: Duration = Duration::from_secs(3600);
 
+/// How often the clock is looked at: a machine that has slept comes back with timers that are late by that.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long before the end of a lease a renewal is given up: while it can still be withdrawn.
+const MOMENT: Duration = Duration::from_millis(10);
+
 /// The end of a grant without a lease.
 const NEVER: u64 = u64::MAX;
 
@@ -44,12 +53,16 @@ pub(super) struct Terms {
 }
 
 impl Terms {
+    /// How long the holder relies on a lease.
+    ///
+    /// A tenth covers clocks that do not run equally fast, and the time the holder needs to stop.
+    fn relied_on(&self) -> Duration {
+        self.lease.map_or(Duration::MAX, |lease| lease - lease / 10)
+    }
+
     /// When a lease is over that was confirmed by a request sent at this time.
     fn until(&self, sent: Duration) -> u64 {
-        let Some(lease) = self.lease else { return NEVER };
-        // A tenth covers clocks that do not run equally fast, and the time the holder needs to stop.
-        let until = sent.saturating_add(lease - lease / 10);
-        u64::try_from(until.as_nanos()).unwrap_or(NEVER)
+        u64::try_from(sent.saturating_add(self.relied_on()).as_nanos()).unwrap_or(NEVER)
     }
 }
 
@@ -126,15 +139,31 @@ impl Tenure {
     pub(super) async fn lost(&self) -> Lost {
         let mut told = self.lost.subscribe();
         loop {
-            if let Some(lost) = self.loss() {
+            let mut looks = pin!(async {
+                let left = self.left();
+                tokio::select! {
+                    biased;
+                    _ = told.changed() => {}
+                    () = sleep(left.min(LOOK)), if left < Duration::MAX => {}
+                }
+            });
+            let lost = poll_fn(|cx| match self.loss() {
+                // When a stopped process resumes, its timers may fire after everything else that is ready has been polled,
+                // and work must not continue meanwhile.
+                Some(lost) => Poll::Ready(Some(lost)),
+                None => looks.as_mut().poll(cx).map(|()| None),
+            });
+            if let Some(lost) = lost.await {
                 return lost;
             }
-            tokio::select! {
-                biased;
-                _ = told.changed() => {}
-                () = sleep(self.left().min(LONG)) => {}
-            }
         }
+    }
+
+    /// How long until the next renewal, so that there are several in the time of a lease. That begins when the last
+    /// confirmed renewal was sent: one that is answered late leaves less time for the next.
+    fn due(&self, pause: Duration) -> Duration {
+        let rest = self.terms.relied_on().saturating_sub(pause);
+        self.left().saturating_sub(rest).min(pause)
     }
 
     /// Renews the grant with this client, and watches for its end, until it is lost or `stopped`.
@@ -169,18 +198,15 @@ impl Tenure {
                 until_answered(|| client.resolve_in_doubt()).await?;
                 self.renew(client, pause).await?;
             }
-            // However often something happens beside the grant.
-            let mut next = Instant::now() + pause;
             loop {
-                let mut gone = std::pin::pin!(self.gone(client));
+                let mut gone = pin!(self.gone(client));
                 loop {
                     tokio::select! {
                         biased;
                         heard = &mut gone => break heard?,
-                        () = sleep_until(next) => {}
+                        () = sleep(self.due(pause)) => {}
                     }
                     self.renew(client, pause).await?;
-                    next = Instant::now() + pause;
                     if self.terms.lease.is_none() {
                         break;
                     }
@@ -202,7 +228,9 @@ impl Tenure {
         let Terms { path, data, lease, .. } = &self.terms;
         while lease.is_some() {
             let sent = (self.clock)();
-            match client.set(path, data).await {
+            // One that is still to be sent when the lease ends would only keep others waiting.
+            let left = self.left().saturating_sub(MOMENT);
+            match client.set(path, data).timeout(left).await {
                 Ok(_) => {
                     self.renewed(sent);
                     return Ok(());

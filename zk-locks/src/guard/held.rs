@@ -10,7 +10,7 @@ use std::{
 
 use tokio::{sync::watch, time::timeout};
 use tracing::Instrument as _;
-use zk_client::{Client, MultiError, ReadError, Rejection, Watch, WriteError};
+use zk_client::{Client, MultiError, ReadError, Rejection, Stat, Watch, WriteError, bytes::Bytes};
 
 use super::{
     Status,
@@ -18,6 +18,7 @@ use super::{
     upkeep::Upkeep,
 };
 use crate::{
+    contender::REVOKE,
     error::{CheckError, Lost, nothing_written},
     together,
     token::FencingToken,
@@ -82,6 +83,12 @@ impl Held {
         self.node.watched_by(own_watch);
         self.heard_of(revoked);
         self
+    }
+
+    /// Adds what a read of the node has shown, if it was answered: perhaps a client has asked for the lock back.
+    pub(crate) fn shows(&self, read: Result<(Bytes, Stat), ReadError>) {
+        let asked = read.is_ok_and(|(data, stat)| data == REVOKE && !self.node.is_another(&stat));
+        self.heard_of(asked);
     }
 
     /// Adds whether a client has asked for the lock back, where that was learned elsewhere.

@@ -2,8 +2,11 @@
 
 use std::{fmt, future::Future, pin::pin, sync::OnceLock, time::Duration};
 
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use zk_client::{MultiError, OpResult, OwnedNode, Pending, Rejection, Request, Watch, WriteError};
+use zk_client::{
+    MultiError, OpResult, OwnedNode, Pending, Rejection, Request, SessionEnd, Watch, WriteError,
+};
 
 use super::{Held, Keeping, Status, hold::Hold, owner::Owner};
 use crate::{
@@ -326,23 +329,56 @@ impl Guard {
         let Self { cancellation, hold, keeping, node, release_record, held } = self;
         // In drop order.
         drop((cancellation, hold, keeping));
-        // Before the delete, which makes sure that the node goes even if this fails.
-        let record_written = release_record.and_then(|record| submitted(&held, &record));
-        let deleted = node.delete();
-        async move {
-            if let Some(record_written) = record_written {
-                match record_written.await {
-                    // Without a node there is nothing to record.
-                    Ok(Ok(_) | Err(MultiError { rejection: Rejection::NoNode, .. })) | Err(_) => {}
-                    Ok(Err(error)) => tracing::warn!(%error, "release not recorded"),
-                }
+        // The delete makes sure that the node goes even if this fails.
+        let recorded = release_record.and_then(|record| submitted(&held, &record));
+        let deleted = match recorded {
+            // A task of its own, so that it goes on whether it is waited for or not.
+            Some(recorded) => {
+                let (done, deleted) = oneshot::channel();
+                // The session is not left, nor closed, before that.
+                let client = held.client().for_cleanup();
+                let has_shared_name = held.has_shared_name();
+                held.client().spawn(async move {
+                    let released = deleted_behind(recorded, node, has_shared_name).await;
+                    drop((done.send(released), client));
+                });
+                Err(deleted)
             }
-            let released = deleted.await;
+            None => Ok(node.delete()),
+        };
+        async move {
+            let released = match deleted {
+                Ok(deleted) => deleted.await,
+                // Without a runtime the session is over, and the node with it.
+                Err(deleted) => {
+                    deleted.await.unwrap_or(Err(ReleaseError::SessionEnded(SessionEnd::Closed)))
+                }
+            };
             // Kept until here: dropping the last client closes the session.
             drop(held);
             released
         }
     }
+}
+
+/// Deletes the node of a lock whose release is being recorded: behind the answer, as a record that has to be written again must
+/// find the node.
+async fn deleted_behind(
+    recorded: Pending<Result<Vec<OpResult>, MultiError>, WriteError>,
+    node: Owner,
+    has_shared_name: bool,
+) -> Result<(), ReleaseError> {
+    match recorded.await {
+        // It has deleted the node, unless others use its name.
+        Ok(Ok(_)) if !has_shared_name => {
+            node.forget();
+            return Ok(());
+        }
+        // Without a node there is nothing to record.
+        Ok(Ok(_) | Err(MultiError { rejection: Rejection::NoNode, .. })) | Err(_) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "release not recorded"),
+    }
+    node.delete().await
 }
 
 /// Submits the record of a release.

@@ -26,6 +26,13 @@ impl Owner {
         self.0.owned.lend()
     }
 
+    /// The node was deleted by a transaction.
+    pub(super) fn forget(self) {
+        if let Owned::Node(node) = self.0.owned.take() {
+            node.forget();
+        }
+    }
+
     /// Deletes the node, and waits until it is gone. Under way when this returns the future.
     pub(super) fn delete(
         self,

@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn ids_are_found_in_names() {
         let any = Filter::default();
-        for layout in [Layout::Curator, Layout::Kazoo, Layout::Go] {
+        for layout in [Layout::Curator, Layout::Kazoo, Layout::Go, Layout::Recipe] {
             let name = layout.name(Role::Lock, ID).unwrap();
             assert!(any.has_id(&format!("{name}0000000012")), "{layout:?}");
         }

@@ -6,9 +6,11 @@ pub(super) const ID_LENGTH: usize = 36;
 /// Those of ids in front of names: as Curator and this crate write them, and as go-zookeeper does.
 pub(super) const ID_LENGTHS: [usize; 2] = [ID_LENGTH, 32];
 
-/// Whether a name begins with an id, as those of Curator, kazoo and go-zookeeper do.
+/// Whether a name begins with an id, as those of Curator, kazoo and go-zookeeper do, and of ZooKeeper's own recipes where
+/// this crate writes them.
 pub(super) fn begins_with_id(name: &str) -> bool {
-    let name = name.strip_prefix("_c_").unwrap_or(name).as_bytes();
+    let behind = ["_c_", "x-"].into_iter().find_map(|prefix| name.strip_prefix(prefix));
+    let name = behind.unwrap_or(name).as_bytes();
     ID_LENGTHS.into_iter().any(|length| name.get(..length).is_some_and(is_id))
 }
 

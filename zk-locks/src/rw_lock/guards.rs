@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Deref, sync::Arc};
 
-use zk_client::{CreateMode, MultiError, Rejection, path};
+use zk_client::{Client, CreateMode, MultiError, Rejection, path};
 
 use crate::{
     entry::{Entry, Kind},
@@ -154,7 +154,10 @@ impl ReadGuard {
 
     async fn upgraded(&self) -> Result<Guard, AcquireError> {
         let pace = Pace::Beside(path::name(self.path()));
-        let mut position = self.wait_queue.join(Role::Write, pace).await?;
+        let data = self.wait_queue.settings.description.as_bytes();
+        let read = |client: &Client| client.get(self.path()).submit();
+        let (mut position, seen) = self.wait_queue.join_and(Role::Write, pace, data, read).await?;
+        self.guard.held().shows(seen.await);
         let listing = self.wait_queue.look(&mut position).await?;
         // Where names have no id, that of the read node may be another reader's by now.
         if !self.guard.held().is_own_node().await? {
@@ -167,7 +170,13 @@ impl ReadGuard {
         if listing.is_behind_writer() {
             return Err(AcquireError::WouldDeadlock);
         }
-        Ticket::new(self.wait_queue.clone(), position).until_granted().await
+        let waits = listing.ahead() > 0;
+        let guard = Ticket::new(self.wait_queue.clone(), position).until_granted().await?;
+        if waits {
+            // The read node may have been asked for meanwhile.
+            self.guard.held().shows(read(&self.wait_queue.client).await);
+        }
+        Ok(guard)
     }
 }
 
@@ -188,7 +197,7 @@ impl WriteGuard {
     /// granted the lock in between.
     ///
     /// The [token](Guard::token) stays that of the write lock: the new node has a larger number than those of writers
-    /// that wait already. One request, by which the servers make sure that the lock is still held and let others in: a
+    /// that wait already. One request (three if another client has written into the node), by which the servers make sure that the lock is still held and let others in: a
     /// reader that asks after this has returned may read.
     ///
     /// Work under the write lock is [cancelled](Guard::cancellation_token) first. To observers it is one hold, from the
@@ -215,6 +224,27 @@ impl WriteGuard {
 /// it; but in one transaction with the deletion of the write node: only a contender that still holds the lock gets it,
 /// and once that is known others can read.
 async fn downgraded(wait_queue: &WaitQueue, guard: Guard) -> Result<Guard, (Guard, AcquireError)> {
+    let (mut guard, mut version) = (guard, Some(0));
+    loop {
+        let wanted = version.filter(|_| !guard.held().is_revoked());
+        guard = match traded(wait_queue, guard, wanted).await {
+            // Others have written into the node: one may have asked for the lock back, and would not find it any more.
+            Err((guard, AcquireError::Rejected(Rejection::BadVersion))) => guard,
+            done => return done,
+        };
+        let seen = wait_queue.client.get(guard.path()).await;
+        // A holder that may not read its node cannot be asked.
+        version = seen.as_ref().ok().map(|(_, stat)| stat.version);
+        guard.held().shows(seen);
+    }
+}
+
+/// As `downgraded`, if the write node's data still has this version.
+async fn traded(
+    wait_queue: &WaitQueue,
+    guard: Guard,
+    version: Option<i32>,
+) -> Result<Guard, (Guard, AcquireError)> {
     let path = match path_to_read(wait_queue, &guard) {
         Ok(path) => path,
         Err(cause) => return Err((guard, cause)),
@@ -229,7 +259,11 @@ async fn downgraded(wait_queue: &WaitQueue, guard: Guard) -> Result<Guard, (Guar
             return Err((*guard, cause));
         }
     };
-    let mut nodes = client.create_all_protected([create]).replacing(write).submit();
+    let mut trade = client.create_all_protected([create]);
+    if let Some(version) = version {
+        trade = trade.check_version(write.path(), version);
+    }
+    let mut nodes = trade.replacing(write).submit();
     let traded = match (&mut nodes).await {
         Ok(Ok(mut nodes)) => nodes.pop().ok_or(AcquireError::NodeDeleted),
         Ok(Err(MultiError { rejection: Rejection::NoNode, .. })) => Err(AcquireError::NodeDeleted),

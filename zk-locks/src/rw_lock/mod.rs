@@ -38,8 +38,9 @@ pub use self::guards::{ConvertError, ReadGuard, WriteGuard};
 /// # Cost
 ///
 /// Both sides cost what a [`Lock`](crate::Lock) does, except that a writer always lists the queue before it is granted,
-/// unless there is [no downgrade](Builder::no_downgrade). A downgrade costs one request, an upgrade what a writer
-/// costs and one request in the background. The release of a writer wakes exactly the readers behind it.
+/// unless there is [no downgrade](Builder::no_downgrade). A downgrade costs one request, or three if another client has written
+/// into the node; an upgrade costs what a writer does, one read beside it, another one if it has waited, and one request in the
+/// background. The release of a writer wakes exactly the readers behind it.
 ///
 /// # When it is lost
 ///

@@ -10,6 +10,9 @@ use crate::{
     wait_queue::{DetachedPosition, Pace, Position, WaitQueue},
 };
 
+/// A transaction that trades a place for permits.
+type Trade = Pending<Result<Vec<OwnedNode>, MultiError>, WriteError>;
+
 /// The outcome of a trade.
 enum Outcome {
     Granted(Vec<Guard>),
@@ -92,6 +95,7 @@ impl Semaphore {
         let paths = (0..wanted).map(|_| self.leases.node_path(Role::Lease));
         let paths = paths.collect::<Result<Vec<_>, _>>()?;
         let (node, rest) = position.lend();
+        let own = rest.read_version().map(|version| (node.path().to_owned(), version));
         let creates = paths.iter().map(|path| {
             let create = self.leases.create(client, path, settings.description.as_bytes());
             create.mode(CreateMode::EphemeralSequential).protected_by_its_name()
@@ -102,6 +106,11 @@ impl Semaphore {
         }
         if let (Some(path), Some(version)) = (&self.count, look.version) {
             create = create.check_version(path, version);
+        }
+        // A request for the place is one for the permits, too, and would go with its node.
+        let own_index = wanted + usize::from(look.version.is_some());
+        if let Some((own, version)) = &own {
+            create = create.check_version(own, *version);
         }
         let mut nodes = create.submit();
         let failed = match (&mut nodes).await {
@@ -121,6 +130,11 @@ impl Semaphore {
         match failed.rejection {
             // The path of the leases is gone.
             Rejection::NoNode if failed.index < wanted => changed(nodes, rest),
+            Rejection::BadVersion if own.is_some() && failed.index == own_index => {
+                let mut position = back(nodes, rest)?;
+                position.read_own(client).await?;
+                Ok(Outcome::Changed(Box::new(position)))
+            }
             // The number of permits has changed, or its node is gone.
             Rejection::BadVersion => changed(nodes, rest),
             Rejection::NoNode if look.version.is_some() && failed.index == wanted => {
@@ -134,12 +148,13 @@ impl Semaphore {
 
 /// Restores the place after a failed trade. Whether it is still there is to be looked at again: with the path of the leases
 /// its own may have gone, which no trade without the former finds out.
-fn changed(
-    mut nodes: Pending<Result<Vec<OwnedNode>, MultiError>, WriteError>,
-    rest: DetachedPosition,
-) -> Result<Outcome, AcquireError> {
+fn changed(nodes: Trade, rest: DetachedPosition) -> Result<Outcome, AcquireError> {
+    Ok(Outcome::Changed(Box::new(back(nodes, rest)?)))
+}
+
+fn back(mut nodes: Trade, rest: DetachedPosition) -> Result<Position, AcquireError> {
     let node = nodes.take_back().ok_or(AcquireError::NodeDeleted)?;
     let mut position = rest.back(node);
     position.forget();
-    Ok(Outcome::Changed(Box::new(position)))
+    Ok(position)
 }

@@ -21,6 +21,10 @@ impl WaitQueue {
             let (epoch, answer) = (herding.epoch, (&mut herding.names).await);
             position.herding = None;
             let (names, changed) = match answer {
+                Ok(_) | Err(ReadError::Rejected(_)) if self.may_be_alone(epoch) => {
+                    self.quorum().await;
+                    continue;
+                }
                 Ok(((names, _), changed)) => (names, changed),
                 Err(ReadError::Rejected(Rejection::NoNode)) => {
                     return Err(AcquireError::NodeDeleted);

@@ -9,8 +9,8 @@ use std::{
 
 use tokio::time::{Instant, sleep_until};
 use zk_client::{
-    ChildNames, EventType, NodeEvent, OwnedNode, Pending, ReadError, SessionEnd, SessionId, Stat,
-    Watch, bytes::Bytes,
+    Cause, ChildNames, Client, EventType, NodeEvent, OwnedNode, Pending, ReadError, Rejection,
+    SessionEnd, SessionId, Stat, Watch, bytes::Bytes,
 };
 
 use super::{
@@ -20,6 +20,7 @@ use super::{
     previous_holder::{LookingBack, PreviousHolder},
 };
 use crate::{
+    contender::REVOKE,
     entry::{Entry, SEQUENCE_MAX},
     error::AcquireError,
     observe::Observers,
@@ -38,6 +39,9 @@ pub(crate) struct Position {
     pub(crate) own_watch: Option<Watch>,
     /// Whether a client has asked for the lock back already.
     pub(crate) revoked: bool,
+    /// The version of our own node's data, as far as it has been read: others write into it to ask for the place. `None` if it
+    /// may not be read.
+    version: Option<i32>,
     /// The known state of the queue; `None` if it has to be listed (again).
     pub(super) listing: Option<Listing>,
     /// The nodes ahead that are watched.
@@ -56,7 +60,7 @@ pub(crate) struct Position {
     /// The listing in flight that arms one watch on the whole queue.
     pub(super) herding: Option<Box<Looking<WatchedNames>>>,
     /// The read behind a listing that shows whose our node was on it, where names do not tell.
-    pub(super) confirming: Option<Box<Pending<Option<Stat>, ReadError>>>,
+    pub(super) confirming: Option<Box<Looking<Option<Stat>>>>,
     /// The reads that show what became of the previous holder.
     pub(super) looking_back: Option<Box<LookingBack>>,
 }
@@ -77,6 +81,7 @@ pub(crate) struct DetachedPosition {
     entry: Entry,
     own_watch: Option<Watch>,
     revoked: bool,
+    version: Option<i32>,
     listing: Option<Listing>,
     previous: Option<PreviousHolder>,
     span: WaitSpan,
@@ -85,7 +90,7 @@ pub(crate) struct DetachedPosition {
 impl DetachedPosition {
     /// Restores the place: the trade failed.
     pub(crate) fn back(self, node: OwnedNode) -> Position {
-        let Self { entry, own_watch, revoked, listing, previous, span } = self;
+        let Self { entry, own_watch, revoked, version, listing, previous, span } = self;
         let (besides, watched) = (None, Vec::new());
         let (own_at, recheck_at, looking, arming) = (None, None, None, None);
         let (herding, confirming, looking_back) = (None, None, None);
@@ -95,6 +100,7 @@ impl DetachedPosition {
             besides,
             own_watch,
             revoked,
+            version,
             listing,
             watched,
             own_at,
@@ -112,6 +118,12 @@ impl DetachedPosition {
     /// Whether a client had asked for the lock back.
     pub(crate) const fn is_revoked(&self) -> bool {
         self.revoked
+    }
+
+    /// The version in which the node's data has been read, unless it is known that a client has asked for the lock back: in a
+    /// later one it may be asked for.
+    pub(crate) fn read_version(&self) -> Option<i32> {
+        self.version.filter(|_| !self.revoked)
     }
 
     /// Ends the wait: the node was traded for a grant.
@@ -209,6 +221,7 @@ impl Position {
             besides,
             own_watch: None,
             revoked: false,
+            version: Some(0),
             listing: None,
             watched: Vec::new(),
             own_at: None,
@@ -230,8 +243,31 @@ impl Position {
 
     /// Lends the node for a trade, with the rest of the place in case the trade fails.
     pub(crate) fn lend(self) -> (OwnedNode, DetachedPosition) {
-        let Self { node, entry, own_watch, revoked, listing, previous, span, .. } = self;
-        (node, DetachedPosition { entry, own_watch, revoked, listing, previous, span })
+        let Self { node, entry, own_watch, revoked, version, listing, previous, span, .. } = self;
+        (node, DetachedPosition { entry, own_watch, revoked, version, listing, previous, span })
+    }
+
+    /// Reads our own node, into which others have written: they may have asked for the place.
+    ///
+    /// # Errors
+    /// If the session has ended.
+    pub(crate) async fn read_own(&mut self, client: &Client) -> Result<(), AcquireError> {
+        match client.get(self.node.path()).await {
+            Ok((data, stat)) if self.is_own_node(&stat) => {
+                self.revoked |= data == REVOKE;
+                self.version = Some(stat.version);
+            }
+            Err(ReadError::Unavailable(Cause::SessionEnded(end))) => {
+                return Err(AcquireError::SessionEnded(end));
+            }
+            // A contender that may not read its node cannot be asked.
+            Err(ReadError::Rejected(rejection)) if rejection != Rejection::NoNode => {
+                self.version = None;
+            }
+            // The next listing shows whether it is still there.
+            Ok(_) | Err(_) => {}
+        }
+        Ok(())
     }
 
     /// The number of contenders ahead when the queue was last listed.
@@ -262,7 +298,7 @@ impl Position {
         let Self { listing, confirming, looking, herding, .. } = self;
         let is_old = listing.as_ref().is_some_and(is_old)
             // A read under way will show what has become of our node.
-            && confirming.as_mut().is_none_or(|read| is_answered(read));
+            && confirming.as_mut().is_none_or(|read| is_answered(&mut read.names));
         let is_old = is_old
             || looking.as_mut().is_some_and(Looking::is_old)
             || herding.as_mut().is_some_and(|it| it.is_old());

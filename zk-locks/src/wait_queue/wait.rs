@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zk_client::{Cause, Client, OwnedNode, ReadError, Rejection, path::join};
+use zk_client::{Cause, Client, OwnedNode, ReadError, Rejection, SessionState, path::join};
 
 use super::{
     Listing, Position, WaitQueue,
@@ -104,6 +104,10 @@ impl WaitQueue {
 
     /// Whether the lock is granted already.
     pub(crate) async fn may_begin(&self, position: &mut Position) -> Result<bool, AcquireError> {
+        if self.client.session().state() == (SessionState::Connected { read_only: true }) {
+            // What it shows grants nothing, and a try does not wait for another.
+            return Ok(false);
+        }
         position.forget_if_old();
         // Those ahead may have left: without a wait no event of theirs has been looked at.
         if position.ahead().is_some_and(|ahead| ahead > 0) {
@@ -140,16 +144,25 @@ impl WaitQueue {
         if self.settings.filter.has_ids() || position.listing.as_ref().is_some_and(is_confirmed) {
             return Ok(());
         }
-        let Position { confirming, node, .. } = position;
-        let ask = || Box::new(self.client.exists(node.path()).submit());
-        let found = confirming.get_or_insert_with(ask).await;
-        *confirming = None;
-        match found? {
-            Some(stat) if position.is_own_node(&stat) => {
-                position.listing.iter_mut().for_each(|listing| listing.is_confirmed = true);
-                Ok(())
+        loop {
+            let Position { confirming, node, .. } = position;
+            let ask = |client: &Client| client.exists(node.path()).submit();
+            let read =
+                confirming.get_or_insert_with(|| Box::new(Looking::begin(&self.client, ask)));
+            let (epoch, found) = (read.epoch, (&mut read.names).await);
+            *confirming = None;
+            let found = found?;
+            if self.may_be_alone(epoch) {
+                self.quorum().await;
+                continue;
             }
-            _ => Err(AcquireError::NodeDeleted),
+            return match found {
+                Some(stat) if position.is_own_node(&stat) => {
+                    position.listing.iter_mut().for_each(|listing| listing.is_confirmed = true);
+                    Ok(())
+                }
+                _ => Err(AcquireError::NodeDeleted),
+            };
         }
     }
 
@@ -182,16 +195,38 @@ impl WaitQueue {
     /// Lists the queue anew.
     async fn list(&self, position: &mut Position) -> Result<Listing, AcquireError> {
         let list = |client: &Client| client.children(&self.path).packed().submit();
-        let looking = position.looking.get_or_insert_with(|| Looking::begin(&self.client, list));
-        let (epoch, names) = (looking.epoch, (&mut looking.names).await);
-        position.looking = None;
-        match names {
-            Ok((names, _)) => {
-                let listing = self.listing(names.iter(), position, epoch)?;
-                listing.ok_or(AcquireError::NodeDeleted)
+        loop {
+            let looking =
+                position.looking.get_or_insert_with(|| Looking::begin(&self.client, list));
+            let (epoch, names) = (looking.epoch, (&mut looking.names).await);
+            position.looking = None;
+            match names {
+                Ok(_) | Err(ReadError::Rejected(_)) if self.may_be_alone(epoch) => {
+                    self.quorum().await;
+                }
+                Ok((names, _)) => {
+                    let listing = self.listing(names.iter(), position, epoch)?;
+                    return listing.ok_or(AcquireError::NodeDeleted);
+                }
+                Err(ReadError::Rejected(Rejection::NoNode)) => {
+                    return Err(AcquireError::NodeDeleted);
+                }
+                Err(error) => return Err(error.into()),
             }
-            Err(ReadError::Rejected(Rejection::NoNode)) => Err(AcquireError::NodeDeleted),
-            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether a listing that was asked for over the connection of this epoch may have come from a member without a quorum.
+    /// Contenders whose sessions it has ended by itself are missing there, and hold the lock elsewhere.
+    pub(crate) fn may_be_alone(&self, epoch: u64) -> bool {
+        self.client.session().read_only_epoch() >= epoch
+    }
+
+    /// Waits until the session is not with a member without a quorum any more.
+    pub(crate) async fn quorum(&self) {
+        let mut session = self.client.session();
+        while session.state() == (SessionState::Connected { read_only: true }) {
+            session.changed().await;
         }
     }
 
