@@ -77,7 +77,7 @@ impl Builder<Lock> {
     ///
     /// A release is recorded in a node beside the path, `<path>.released`, which is not removed; nor is the path, which
     /// is created as a persistent node. An acquire costs two more reads, in one round trip; a release no more requests
-    /// than without; a delay of more than a second one more read, and a listing at each
+    /// than without (one more, behind the other, for names without an id); a delay of more than a second one more read, and a listing at each
     /// [recheck](Builder::recheck). A contender that shares the lock without this setting, or gives up ahead of
     /// another, looks like a holder that has not released it: the next contender waits in vain. So it does behind a release
     /// whose record is lost with the connection, though the release itself is repeated and succeeds, and behind a path that

@@ -410,7 +410,6 @@ impl Drop for Driver {
         // In a panic nothing is known of what the session was in the middle of.
         if !thread::panicking() {
             self.parts.session.detach();
-            self.tell_end();
             self.refuse_the_rest();
             self.count_load();
         }

@@ -311,10 +311,18 @@ impl Participation {
         loop {
             let names = match names.take() {
                 Some(names) => names,
-                None => match client.children(path).await {
-                    Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(()),
-                    children => children?.0,
-                },
+                None => {
+                    let asked = client.session().epoch();
+                    let children = client.children(path).await;
+                    if wait_queue.may_be_alone(asked) {
+                        wait_queue.quorum().await;
+                        continue;
+                    }
+                    match children {
+                        Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(()),
+                        children => children?.0,
+                    }
+                }
             };
             let mut others: BTreeSet<String> =
                 names.into_iter().filter(|name| *name != READY && *name != own).collect();
@@ -371,8 +379,11 @@ async fn present_round(
         if now == epoch {
             return Ok(round);
         }
-        epoch = now;
-        client.sync(path).await?;
+        match client.sync(path).await {
+            Ok(()) => epoch = now,
+            Err(ReadError::Rejected(Rejection::ReadOnly)) => wait_queue.quorum().await,
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 
@@ -416,6 +427,7 @@ async fn unsay(wait_queue: &WaitQueue, until: Zxid) -> Result<(), AcquireError> 
             Ok(()) | Err(WriteError::Rejected(Rejection::NoNode | Rejection::BadVersion)) => {
                 return Ok(());
             }
+            Err(WriteError::Rejected(Rejection::ReadOnly)) => wait_queue.quorum().await,
             Err(error) => wait_queue.may_try_again(error).await?,
         }
     }

@@ -229,7 +229,8 @@ impl Tenure {
         while lease.is_some() {
             let sent = (self.clock)();
             // One that is still to be sent when the lease ends would only keep others waiting.
-            let left = self.left().saturating_sub(MOMENT);
+            let left = self.left();
+            let left = left - MOMENT.min(left / 16);
             match client.set(path, data).timeout(left).await {
                 Ok(_) => {
                     self.renewed(sent);

@@ -5,7 +5,8 @@ use std::{fmt, future::Future, pin::pin, sync::OnceLock, time::Duration};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use zk_client::{
-    MultiError, OpResult, OwnedNode, Pending, Rejection, Request, SessionEnd, Watch, WriteError,
+    MultiError, OpResult, OwnedNode, Pending, Rejection, Request, SessionEnd, SessionState, Watch,
+    WriteError,
 };
 
 use super::{Held, Keeping, Status, hold::Hold, owner::Owner};
@@ -350,9 +351,12 @@ impl Guard {
             let released = match deleted {
                 Ok(deleted) => deleted.await,
                 // Without a runtime the session is over, and the node with it.
-                Err(deleted) => {
-                    deleted.await.unwrap_or(Err(ReleaseError::SessionEnded(SessionEnd::Closed)))
-                }
+                Err(deleted) => deleted.await.unwrap_or_else(|_| {
+                    Err(ReleaseError::SessionEnded(match held.client().session().state() {
+                        SessionState::Ended(end) => end,
+                        _ => SessionEnd::Closed,
+                    }))
+                }),
             };
             // Kept until here: dropping the last client closes the session.
             drop(held);

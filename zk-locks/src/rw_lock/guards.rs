@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Deref, sync::Arc};
 
-use zk_client::{Client, CreateMode, MultiError, Rejection, path};
+use zk_client::{Client, CreateMode, MultiError, ReadError, Rejection, path};
 
 use crate::{
     entry::{Entry, Kind},
@@ -233,8 +233,12 @@ async fn downgraded(wait_queue: &WaitQueue, guard: Guard) -> Result<Guard, (Guar
             done => return done,
         };
         let seen = wait_queue.client.get(guard.path()).await;
-        // A holder that may not read its node cannot be asked.
-        version = seen.as_ref().ok().map(|(_, stat)| stat.version);
+        version = match &seen {
+            Ok((_, stat)) => Some(stat.version),
+            // A holder that may not read its node cannot be asked.
+            Err(ReadError::Rejected(rejection)) if *rejection != Rejection::NoNode => None,
+            Err(_) => version,
+        };
         guard.held().shows(seen);
     }
 }

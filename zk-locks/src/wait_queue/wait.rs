@@ -104,10 +104,15 @@ impl WaitQueue {
 
     /// Whether the lock is granted already.
     pub(crate) async fn may_begin(&self, position: &mut Position) -> Result<bool, AcquireError> {
-        if self.client.session().state() == (SessionState::Connected { read_only: true }) {
-            // What it shows grants nothing, and a try does not wait for another.
-            return Ok(false);
+        tokio::select! {
+            biased;
+            // What a member without a quorum shows grants nothing, and a try does not wait for another one.
+            () = self.alone() => Ok(false),
+            begun = self.may_begin_now(position) => begun,
         }
+    }
+
+    async fn may_begin_now(&self, position: &mut Position) -> Result<bool, AcquireError> {
         position.forget_if_old();
         // Those ahead may have left: without a wait no event of theirs has been looked at.
         if position.ahead().is_some_and(|ahead| ahead > 0) {
@@ -220,6 +225,16 @@ impl WaitQueue {
     /// Contenders whose sessions it has ended by itself are missing there, and hold the lock elsewhere.
     pub(crate) fn may_be_alone(&self, epoch: u64) -> bool {
         self.client.session().read_only_epoch() >= epoch
+    }
+
+    /// Waits until the session is with a member without a quorum.
+    async fn alone(&self) {
+        let mut session = self.client.session();
+        while session.state() != (SessionState::Connected { read_only: true }) {
+            if let SessionState::Ended(_) = session.changed().await {
+                return std::future::pending().await;
+            }
+        }
     }
 
     /// Waits until the session is not with a member without a quorum any more.

@@ -77,14 +77,16 @@ impl<R, W: Watcher> Session<R, W> {
         if servers.is_empty() || self.phase.over().is_some() {
             return;
         }
+        // The same list again does not take a move back.
+        if self.leaving && self.rotation.is_over(&servers) {
+            return;
+        }
         let here = self.link.server.clone().filter(|_| self.phase.has_link());
-        let was_listed = here.as_deref().is_none_or(|here| self.rotation.lists(here));
         let stays = self.rotation.update(servers, here.as_deref(), &mut self.rng);
         match self.phase {
             _ if stays || self.closing => {
-                // An earlier list has made it leave, for want of this server.
-                if self.leaving && !was_listed {
-                    self.leaving = false;
+                // An earlier list may have made it leave.
+                if core::mem::take(&mut self.leaving) {
                     self.send_waiting(now);
                 }
             }

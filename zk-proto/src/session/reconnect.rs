@@ -50,9 +50,9 @@ impl Rotation {
         server
     }
 
-    /// Whether a server is one of them.
-    pub(crate) fn lists(&self, server: &str) -> bool {
-        self.servers.iter().any(|known| **known == *server)
+    /// Whether it goes over these servers, in whatever order.
+    pub(crate) fn is_over(&self, servers: &[Arc<str>]) -> bool {
+        self.servers.len() == servers.len() && servers.iter().all(|it| self.servers.contains(it))
     }
 
     /// Replaces the servers. Returns whether to stay at `here`; if not, the next server is the new one.
