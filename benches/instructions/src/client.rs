@@ -47,6 +47,11 @@ impl<F: Fn() -> Answer + Send + Sync + 'static> Connect for Alone<F> {
         let echo = Echo::new((self.0)());
         Box::pin(async { Ok(Box::new(echo) as Box<dyn Transport>) })
     }
+
+    /// Frames come whole.
+    fn fails_whole(&self) -> bool {
+        true
+    }
 }
 
 /// A connection that has the answer to all that is written to it.

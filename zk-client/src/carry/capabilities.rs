@@ -13,16 +13,18 @@ use zk_proto::{ErrorCode, OpCode, SessionId, Stat, Zxid};
 #[derive(Debug, Default)]
 pub(crate) struct Capabilities {
     without_create2: AtomicBool,
-    /// The number of the last connection whose server has shown it.
+    /// The number of the present connection; 0 if there is none.
+    connection: AtomicU64,
+    /// That of the last connection whose server has shown it.
     with_create2: AtomicU64,
     without_containers: AtomicBool,
 }
 
 impl Capabilities {
-    /// Records what the answer to such a request shows, over this connection.
-    pub(crate) fn answered(&self, op: OpCode, code: ErrorCode, connection: u64) {
+    /// Records what the answer to such a request shows.
+    pub(crate) fn answered(&self, op: OpCode, code: ErrorCode) {
         match (op, code) {
-            (OpCode::CREATE2, ErrorCode::OK) => self.learn_create2(connection),
+            (OpCode::CREATE2, ErrorCode::OK) => self.learn_create2(self.connection()),
             (OpCode::CREATE2, ErrorCode::UNIMPLEMENTED) => {
                 self.without_create2.store(true, Ordering::Relaxed);
             }
@@ -43,8 +45,19 @@ impl Capabilities {
         self.without_create2.load(Ordering::Relaxed)
     }
 
-    /// Whether the server of this connection has shown that it answers creates with metadata.
-    pub(crate) fn has_create2(&self, connection: u64) -> bool {
+    /// There is another connection; or none, of the number 0.
+    pub(crate) fn connected(&self, connection: u64) {
+        self.connection.store(connection, Ordering::Relaxed);
+    }
+
+    /// The number of the present connection; 0 if there is none.
+    pub(crate) fn connection(&self) -> u64 {
+        self.connection.load(Ordering::Relaxed)
+    }
+
+    /// Whether the server has shown that it answers creates with metadata.
+    pub(crate) fn has_create2(&self) -> bool {
+        let connection = self.connection();
         connection > 0 && self.with_create2.load(Ordering::Relaxed) == connection
     }
 

@@ -6,7 +6,7 @@ use crate::{
     carry::{
         capabilities::Capabilities,
         lease::Lease,
-        published::{Board, Published, SessionState},
+        published::{Board, Published},
         unconfirmed::Unconfirmed,
     },
     error::LinkError,
@@ -27,12 +27,6 @@ pub(crate) struct Known {
 pub(crate) type Failure = (Arc<str>, LinkError);
 
 impl Known {
-    /// Whether the server that serves the session now has shown that it answers creates with metadata.
-    pub(crate) fn has_create2(&self) -> bool {
-        let Published { state, epoch, .. } = self.board.get();
-        matches!(state, SessionState::Connected { .. }) && self.capabilities.has_create2(epoch)
-    }
-
     pub(crate) fn new(first: Published) -> Self {
         Self {
             board: Board::new(first),

@@ -134,8 +134,7 @@ impl Driver {
         }
         self.parts.receiver.free(caller.permit);
         if let Outcome::Answered(answer) = &outcome {
-            let connection = self.parts.known.board.get().epoch;
-            self.parts.known.capabilities.answered(caller.op, answer.code, connection);
+            self.parts.known.capabilities.answered(caller.op, answer.code);
         }
         caller.answer(outcome);
     }
@@ -216,6 +215,7 @@ impl Driver {
                     published.id = negotiated.id;
                     published.timeout = negotiated.timeout;
                     published.epoch += 1;
+                    self.parts.known.capabilities.connected(published.epoch);
                     if negotiated.read_only {
                         published.read_only_epoch = published.epoch;
                     }
@@ -230,6 +230,7 @@ impl Driver {
                     }
                 }
                 State::Disconnected(why) => {
+                    self.parts.known.capabilities.connected(0);
                     published.enter(SessionState::Disconnected);
                     if shown {
                         tracing::info!(session = %published.id, %why, "disconnected");

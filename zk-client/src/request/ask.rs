@@ -130,7 +130,7 @@ impl Target<'_> {
     ) -> Option<Box<Instead>> {
         let Self { handle, options } = self;
         let handle = handle.clone();
-        let connection = handle.shared.known().board.get().epoch;
+        let connection = handle.shared.known().capabilities.connection();
         frame.map(|frame| Box::new(Instead { handle, options, frame, on_loss, connection }))
     }
 }

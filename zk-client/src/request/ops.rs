@@ -63,15 +63,14 @@ impl<'a> Ops<'a> {
         &self,
         handle: &Handle,
     ) -> Result<(RequestFrame, Option<RequestFrame>), Cause> {
-        let (known, frames) = (handle.shared.known(), &handle.shared.frames);
-        let capabilities = &known.capabilities;
+        let (capabilities, frames) = (&handle.shared.known().capabilities, &handle.shared.frames);
         if let Self::Reads(_) = self {
             let reads = MultiReadRequest(self.encode(handle, false)?);
             return Ok((frames.of(&reads), None));
         }
         let frame = |with_stat| self.encode(handle, with_stat).map(|multi| frames.of(&multi));
         let creates = self.ops().iter().any(|op| matches!(op, Op::Create { .. }));
-        let is_open = creates && !capabilities.lacks_create2() && !known.has_create2();
+        let is_open = creates && !capabilities.lacks_create2() && !capabilities.has_create2();
         let first = frame(!capabilities.lacks_create2())?;
         Ok((first, is_open.then(|| frame(false)).transpose()?))
     }

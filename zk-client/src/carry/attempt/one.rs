@@ -271,7 +271,7 @@ impl Attempt {
                 None => Progress::Go(self.search(id)),
             },
             ErrorCode::UNIMPLEMENTED if self.is_plain() && !self.legacy => {
-                self.known.capabilities.answered(OpCode::CREATE2, answer.code, 0);
+                self.known.capabilities.answered(OpCode::CREATE2, answer.code);
                 self.again(id)
             }
             ErrorCode::THROTTLED_OP if self.in_doubt => {

@@ -142,12 +142,13 @@ impl CreateOperation<'_> {
         metadata: Metadata,
         on_loss: OnLoss,
     ) -> (RequestFrame, Option<RequestFrame>) {
-        let (known, frames) = (handle.shared.known(), &handle.shared.frames);
-        let capabilities = &known.capabilities;
+        let (capabilities, frames) = (&handle.shared.known().capabilities, &handle.shared.frames);
         let without_stat = metadata == Metadata::Unneeded || capabilities.lacks_create2();
         match self {
             CreateOperation::Plain(create) if without_stat => (frames.of(&create), None),
-            CreateOperation::Plain(create) if on_loss == OnLoss::Resend || !known.has_create2() => {
+            CreateOperation::Plain(create)
+                if on_loss == OnLoss::Resend || !capabilities.has_create2() =>
+            {
                 let older = frames.of(&create);
                 (frames.of(&Create2Request(create)), Some(older))
             }
