@@ -6,7 +6,9 @@ use std::{
 };
 
 use zk_client::SessionState;
-use zk_locks::{Client, ConnectOptions, Guard, Lock, Semaphore};
+use zk_locks::{
+    AcquireError, Client, ConnectOptions, DoubleBarrier, Guard, Lock, Semaphore, SessionEnd,
+};
 use zk_testkit::{
     TestServer,
     real::{self, Release},
@@ -116,9 +118,18 @@ async fn nothing_is_granted(others: &str, alone: &str, sever: impl AsyncFn(bool)
     within(Box::pin(async { tokio::join!(waits, trouble) })).await;
 }
 
-#[tokio::test]
-async fn members_alone_grant_nothing() {
-    for release in [Release::V3_4, Release::V3_5, Release::V3_6] {
+/// Three servers in this process, one of which can be cut off.
+struct Servers {
+    server: TestServer,
+    follower: Member,
+    /// Of the leader.
+    others: String,
+    /// Of the one that can be cut off.
+    alone: String,
+}
+
+impl Servers {
+    async fn start(release: Release) -> Self {
         let mut config = Config::default();
         (config.release, config.members, config.tick) = (release, 3, TICK);
         (config.read_only_mode, config.sync_limit) = (true, 2 * TICK);
@@ -126,14 +137,51 @@ async fn members_alone_grant_nothing() {
         let server = TestServer::start_with(config).await.unwrap();
         let leader = server.with(|ensemble, _| ensemble.leader()).unwrap();
         let follower = (0..3).map(Member).find(|member| *member != leader).unwrap();
-        let servers = |member| server.proxy_of(member).connect_string();
-        let sever = async |severed: bool| {
-            server.with(|ensemble, now| match severed {
-                true => ensemble.cut_off(now, follower),
-                false => ensemble.rejoin(now, follower),
-            });
+        let [others, alone] =
+            [leader, follower].map(|member| server.proxy_of(member).connect_string());
+        Self { server, follower, others, alone }
+    }
+
+    fn sever(&self, severed: bool) {
+        self.server.with(|ensemble, now| match severed {
+            true => ensemble.cut_off(now, self.follower),
+            false => ensemble.rejoin(now, self.follower),
+        });
+    }
+}
+
+#[tokio::test]
+async fn members_alone_grant_nothing() {
+    for release in [Release::V3_4, Release::V3_5, Release::V3_6] {
+        let servers = Servers::start(release).await;
+        let sever = async |severed| servers.sever(severed);
+        Box::pin(nothing_is_granted(&servers.others, &servers.alone, sever)).await;
+    }
+}
+
+/// One that leaves waits for the others also if it cannot see them, and no longer than its session lasts.
+#[tokio::test]
+async fn members_alone_let_no_participant_leave() {
+    for expires in [false, true] {
+        let servers = Servers::start(Release::V3_6).await;
+        let other = connect(&servers.others, SHORT, false).await;
+        let leaver = connect(&servers.alone, LONG, true).await;
+        let [theirs, ours] = [&other, &leaver].map(|zk| DoubleBarrier::new(zk, "/b", 2));
+        let (theirs, ours) = within(async { tokio::join!(theirs.enter(), ours.enter()) }).await;
+        let (theirs, ours) = (theirs.unwrap(), ours.unwrap());
+        let leaving = tokio::spawn(ours.leave());
+        servers.sever(true);
+        within(is_lost_sight_of(&leaver, theirs.path())).await;
+        assert!(!leaving.is_finished());
+        if expires {
+            servers.server.expire(leaver.session().id());
+        }
+        servers.sever(false);
+        let left = match expires {
+            true => Err(AcquireError::SessionEnded(SessionEnd::Expired)),
+            false => within(theirs.leave()).await,
         };
-        Box::pin(nothing_is_granted(&servers(leader), &servers(follower), sever)).await;
+        assert_eq!(within(leaving).await.unwrap(), left);
     }
 }
 
