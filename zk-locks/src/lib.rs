@@ -61,6 +61,7 @@ mod multi_lock;
 mod observe;
 mod persistent_node;
 mod queue;
+mod quorum;
 mod rw_lock;
 mod semaphore;
 mod simple_lock;

@@ -15,6 +15,7 @@ use crate::{
     error::AcquireError,
     guard::{Guard, Held},
     layout::Layout,
+    quorum,
     token::FencingToken,
     wait_queue::{IN_PLACE, WaitQueue, watched_event},
 };
@@ -311,18 +312,10 @@ impl Participation {
         loop {
             let names = match names.take() {
                 Some(names) => names,
-                None => {
-                    let asked = client.session().epoch();
-                    let children = client.children(path).await;
-                    if wait_queue.may_be_alone(asked) {
-                        wait_queue.quorum().await;
-                        continue;
-                    }
-                    match children {
-                        Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(()),
-                        children => children?.0,
-                    }
-                }
+                None => match quorum::answer(client, || present(&wait_queue)).await? {
+                    Some(names) => names,
+                    None => return Ok(()),
+                },
             };
             let mut others: BTreeSet<String> =
                 names.into_iter().filter(|name| *name != READY && *name != own).collect();
@@ -369,19 +362,14 @@ async fn present_round(
 ) -> Result<Option<(Vec<String>, Zxid)>, AcquireError> {
     let WaitQueue { client, path, .. } = wait_queue;
     loop {
-        let asked = client.session().epoch();
-        let round = round(wait_queue).await?;
-        if wait_queue.may_be_alone(asked) {
-            wait_queue.quorum().await;
-            continue;
-        }
+        let round = quorum::answer(client, || round(wait_queue)).await?;
         let now = client.session().epoch();
         if now == epoch {
             return Ok(round);
         }
         match client.sync(path).await {
             Ok(()) => epoch = now,
-            Err(ReadError::Rejected(Rejection::ReadOnly)) => wait_queue.quorum().await,
+            Err(ReadError::Rejected(Rejection::ReadOnly)) => quorum::regained(client).await,
             Err(error) => return Err(error.into()),
         }
     }
@@ -409,25 +397,29 @@ async fn round(wait_queue: &WaitQueue) -> Result<Option<(Vec<String>, Zxid)>, Ac
     }
 }
 
+/// The names of the participants that are there; `None` if the path is gone.
+async fn present(wait_queue: &WaitQueue) -> Result<Option<Vec<String>>, ReadError> {
+    match wait_queue.client.children(&wait_queue.path).await {
+        Err(ReadError::Rejected(Rejection::NoNode)) => Ok(None),
+        children => Ok(Some(children?.0)),
+    }
+}
+
 /// Removes the `ready` node, unless it belongs to the next round.
 async fn unsay(wait_queue: &WaitQueue, until: Zxid) -> Result<(), AcquireError> {
-    let ready = join(&wait_queue.path, READY);
+    let WaitQueue { client, path, .. } = wait_queue;
+    let ready = join(path, READY);
     loop {
-        let asked = wait_queue.client.session().epoch();
-        let seen = wait_queue.client.exists(&ready).await?;
-        if wait_queue.may_be_alone(asked) {
-            wait_queue.quorum().await;
-            continue;
-        }
+        let seen = quorum::answer(client, || client.exists(&ready)).await?;
         let Some(stat) = seen else { return Ok(()) };
         if stat.mzxid > until {
             return Ok(());
         }
-        match wait_queue.client.delete(&ready).version(stat.version).await {
+        match client.delete(&ready).version(stat.version).await {
             Ok(()) | Err(WriteError::Rejected(Rejection::NoNode | Rejection::BadVersion)) => {
                 return Ok(());
             }
-            Err(WriteError::Rejected(Rejection::ReadOnly)) => wait_queue.quorum().await,
+            Err(WriteError::Rejected(Rejection::ReadOnly)) => quorum::regained(client).await,
             Err(error) => wait_queue.may_try_again(error).await?,
         }
     }

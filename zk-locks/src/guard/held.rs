@@ -20,7 +20,7 @@ use super::{
 use crate::{
     contender::REVOKE,
     error::{CheckError, Lost, nothing_written},
-    together,
+    quorum, together,
     token::FencingToken,
 };
 
@@ -231,7 +231,8 @@ impl Held {
         if number.is_none() {
             return Ok(true);
         }
-        Ok(client.exists(path).await?.is_some_and(|stat| !self.node.is_another(&stat)))
+        let found = quorum::answer(client, || client.exists(path)).await?;
+        Ok(found.is_some_and(|stat| !self.node.is_another(&stat)))
     }
 
     async fn confirm(&self) -> Result<(), CheckError> {

@@ -10,6 +10,9 @@ use std::{
 use tokio::{task::unconstrained, time::Instant};
 use zk_client::{Client, Pending, ReadError};
 
+use super::WaitQueue;
+use crate::quorum;
+
 /// A wait longer than this is worth a watch on our own node, and what was read before it another look.
 pub(super) const LONG_WAIT: Duration = Duration::from_secs(1);
 
@@ -37,6 +40,40 @@ impl<T> Looking<T> {
     /// that is still under way is kept: waits that are dropped early, again and again, are to get an answer in the end.
     pub(super) fn is_old(&mut self) -> bool {
         self.since.elapsed() >= LONG_WAIT && is_answered(&mut self.names)
+    }
+}
+
+impl<T> AsMut<Self> for Looking<T> {
+    fn as_mut(&mut self) -> &mut Self {
+        self
+    }
+}
+
+impl WaitQueue {
+    /// What a read shows that outlives waits which are dropped, and the epoch of the connection when it was sent. It is asked
+    /// again as long as a member without a quorum may have answered.
+    pub(super) async fn asked<T, L>(
+        &self,
+        looking: &mut Option<L>,
+        submit: impl Fn(&Client) -> Pending<T, ReadError>,
+    ) -> (u64, Result<T, ReadError>)
+    where
+        L: From<Looking<T>> + AsMut<Looking<T>>,
+    {
+        loop {
+            let begin = || Looking::begin(&self.client, &submit).into();
+            let Looking { epoch, names, .. } = looking.get_or_insert_with(begin).as_mut();
+            let (epoch, answer) = (*epoch, names.await);
+            *looking = None;
+            match answer {
+                Ok(_) | Err(ReadError::Rejected(_))
+                    if quorum::may_be_missing(&self.client, epoch) =>
+                {
+                    quorum::regained(&self.client).await;
+                }
+                answer => return (epoch, answer),
+            }
+        }
     }
 }
 

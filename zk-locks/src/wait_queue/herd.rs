@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use zk_client::{Client, ReadError, Rejection, path::join};
 
-use super::{Position, WaitQueue, asked::Looking, wait::jitter};
+use super::{Position, WaitQueue, wait::jitter};
 use crate::error::AcquireError;
 
 impl WaitQueue {
@@ -16,15 +16,8 @@ impl WaitQueue {
         }
         loop {
             let list = |client: &Client| client.children(&self.path).watch().submit();
-            let begin = || Box::new(Looking::begin(&self.client, list));
-            let herding = position.herding.get_or_insert_with(begin);
-            let (epoch, answer) = (herding.epoch, (&mut herding.names).await);
-            position.herding = None;
+            let (epoch, answer) = self.asked(&mut position.herding, list).await;
             let (names, changed) = match answer {
-                Ok(_) | Err(ReadError::Rejected(_)) if self.may_be_alone(epoch) => {
-                    self.quorum().await;
-                    continue;
-                }
                 Ok(((names, _), changed)) => (names, changed),
                 Err(ReadError::Rejected(Rejection::NoNode)) => {
                     return Err(AcquireError::NodeDeleted);

@@ -11,6 +11,7 @@ use crate::{
     entry::Kind,
     error::AcquireError,
     layout::{ForeignNodes, Role},
+    quorum,
 };
 
 impl WaitQueue {
@@ -104,7 +105,7 @@ impl WaitQueue {
         match listed {
             // A listing repeated over a new connection may be older than the node, as may one whose create was
             // repeated.
-            Ok(_) if self.may_be_alone(epoch) => {}
+            Ok(_) if quorum::may_be_missing(&self.client, epoch) => {}
             Ok((names, _)) => {
                 position.listing = self.listing(names.iter(), position, epoch)?;
                 position.span.ahead = position.ahead();

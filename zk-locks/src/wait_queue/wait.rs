@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zk_client::{Cause, Client, OwnedNode, ReadError, Rejection, SessionState, path::join};
+use zk_client::{Cause, Client, OwnedNode, ReadError, Rejection, path::join};
 
 use super::{
     Listing, Position, WaitQueue,
-    asked::Looking,
     listing::SIGHT,
     position::{Arming, Wake, Watched},
 };
-use crate::{contender::REVOKE, error::AcquireError, together};
+use crate::{contender::REVOKE, error::AcquireError, quorum, together};
 
 impl WaitQueue {
     /// Waits until the lock is granted. Can be dropped and called again.
@@ -107,7 +106,7 @@ impl WaitQueue {
         tokio::select! {
             biased;
             // What a member without a quorum shows grants nothing, and a try does not wait for another one.
-            () = self.alone() => Ok(false),
+            () = quorum::lost(&self.client) => Ok(false),
             begun = self.may_begin_now(position) => begun,
         }
     }
@@ -149,25 +148,14 @@ impl WaitQueue {
         if self.settings.filter.has_ids() || position.listing.as_ref().is_some_and(is_confirmed) {
             return Ok(());
         }
-        loop {
-            let Position { confirming, node, .. } = position;
-            let ask = |client: &Client| client.exists(node.path()).submit();
-            let read =
-                confirming.get_or_insert_with(|| Box::new(Looking::begin(&self.client, ask)));
-            let (epoch, found) = (read.epoch, (&mut read.names).await);
-            *confirming = None;
-            let found = found?;
-            if self.may_be_alone(epoch) {
-                self.quorum().await;
-                continue;
+        let Position { confirming, node, .. } = position;
+        let (_, found) = self.asked(confirming, |zk| zk.exists(node.path()).submit()).await;
+        match found? {
+            Some(stat) if position.is_own_node(&stat) => {
+                position.listing.iter_mut().for_each(|listing| listing.is_confirmed = true);
+                Ok(())
             }
-            return match found {
-                Some(stat) if position.is_own_node(&stat) => {
-                    position.listing.iter_mut().for_each(|listing| listing.is_confirmed = true);
-                    Ok(())
-                }
-                _ => Err(AcquireError::NodeDeleted),
-            };
+            _ => Err(AcquireError::NodeDeleted),
         }
     }
 
@@ -200,48 +188,14 @@ impl WaitQueue {
     /// Lists the queue anew.
     async fn list(&self, position: &mut Position) -> Result<Listing, AcquireError> {
         let list = |client: &Client| client.children(&self.path).packed().submit();
-        loop {
-            let looking =
-                position.looking.get_or_insert_with(|| Looking::begin(&self.client, list));
-            let (epoch, names) = (looking.epoch, (&mut looking.names).await);
-            position.looking = None;
-            match names {
-                Ok(_) | Err(ReadError::Rejected(_)) if self.may_be_alone(epoch) => {
-                    self.quorum().await;
-                }
-                Ok((names, _)) => {
-                    let listing = self.listing(names.iter(), position, epoch)?;
-                    return listing.ok_or(AcquireError::NodeDeleted);
-                }
-                Err(ReadError::Rejected(Rejection::NoNode)) => {
-                    return Err(AcquireError::NodeDeleted);
-                }
-                Err(error) => return Err(error.into()),
+        let (epoch, names) = self.asked(&mut position.looking, list).await;
+        match names {
+            Ok((names, _)) => {
+                let listing = self.listing(names.iter(), position, epoch)?;
+                listing.ok_or(AcquireError::NodeDeleted)
             }
-        }
-    }
-
-    /// Whether a listing that was asked for over the connection of this epoch may have come from a member without a quorum.
-    /// Contenders whose sessions it has ended by itself are missing there, and hold the lock elsewhere.
-    pub(crate) fn may_be_alone(&self, epoch: u64) -> bool {
-        self.client.session().read_only_epoch() >= epoch
-    }
-
-    /// Waits until the session is with a member without a quorum.
-    async fn alone(&self) {
-        let mut session = self.client.session();
-        while session.state() != (SessionState::Connected { read_only: true }) {
-            if let SessionState::Ended(_) = session.changed().await {
-                return std::future::pending().await;
-            }
-        }
-    }
-
-    /// Waits until the session is not with a member without a quorum any more.
-    pub(crate) async fn quorum(&self) {
-        let mut session = self.client.session();
-        while session.state() == (SessionState::Connected { read_only: true }) {
-            session.changed().await;
+            Err(ReadError::Rejected(Rejection::NoNode)) => Err(AcquireError::NodeDeleted),
+            Err(error) => Err(error.into()),
         }
     }
 
