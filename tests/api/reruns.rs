@@ -6,10 +6,15 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
-use zk_client::{Client, ConnectError, Interruption, ReadError, Rejection, SessionEnd, Supervise};
+use tokio::{spawn, time::Instant};
+use zk_client::{
+    Client, ConnectError, Interruption, OpCode, ReadError, Rejection, SessionEnd, Supervise,
+};
 use zk_testkit::server::Config;
-use zk_tests::{network::pass, patience::within};
+use zk_tests::{
+    network::{Disposition, pass},
+    patience::within,
+};
 
 use super::promises::{ME, MOMENT, connected, play};
 
@@ -112,5 +117,30 @@ fn stop_waits_two_seconds_for_held_servers() {
         assert!(closing.abs_diff(Duration::from_secs(2)) < MOMENT, "{closing:?}");
         let sessions = network.look(|server| server.sessions().count());
         assert_eq!(sessions, 1, "no server has heard of it");
+    });
+}
+
+/// The service hears of it from its next request, before the session has ended.
+#[test]
+fn client_closed_under_a_busy_service_ends_supervision() {
+    play(Config::default(), async |network| {
+        network.direct(|_, op| match op {
+            OpCode::CLOSE_SESSION => Disposition::Late(Duration::from_millis(500)),
+            _ => Disposition::Answered,
+        });
+        let mut runs = 0;
+        let ended = Supervise::<ReadError>::new(network.options(ME, "", 7)).run(|zk| {
+            runs += 1;
+            let closing = zk.clone();
+            spawn(async move { closing.close().await });
+            async move {
+                loop {
+                    zk.exists("/").await?;
+                }
+            }
+        });
+        let ended: Result<(), _> = within(ended).await;
+        assert_eq!(ended, Err(Interruption::SessionEnded(SessionEnd::Closed)));
+        assert_eq!(runs, 1);
     });
 }

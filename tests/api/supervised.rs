@@ -10,12 +10,12 @@ use std::{
 
 use tokio::{spawn, sync::oneshot, time::Instant};
 use zk_client::{
-    Client, ConnectError, ConnectOptions, CreateMode, Error, Interruption, OpCode, ReadError,
-    SessionEnd, SessionState, Supervise,
+    Client, ConnectError, ConnectOptions, CreateMode, Error, Interruption, ReadError, SessionEnd,
+    SessionState, Supervise,
 };
 use zk_testkit::{TestServer, server::Config};
 use zk_tests::{
-    network::{Disposition, Network, pass},
+    network::{Network, pass},
     patience::{closed, within},
     paused,
 };
@@ -428,30 +428,4 @@ impl zk_client::Connect for Nowhere {
     ) -> zk_client::BoxFuture<'static, std::io::Result<Box<dyn zk_client::Transport>>> {
         Box::pin(std::future::pending())
     }
-}
-
-/// The service hears of it from its next request, before the session has ended.
-#[test]
-fn client_closed_under_a_busy_service_ends_supervision() {
-    paused::block_on(async {
-        let network = Network::new(Config::default());
-        network.direct(|_, op| match op {
-            OpCode::CLOSE_SESSION => Disposition::Late(Duration::from_millis(500)),
-            _ => Disposition::Answered,
-        });
-        let mut runs = 0;
-        let ended = Supervise::<ReadError>::new(network.options("me", "", 7)).run(|zk| {
-            runs += 1;
-            let closing = zk.clone();
-            spawn(async move { closing.close().await });
-            async move {
-                loop {
-                    zk.exists("/").await?;
-                }
-            }
-        });
-        let ended: Result<(), _> = within(ended).await;
-        assert_eq!(ended, Err(Interruption::SessionEnded(SessionEnd::Closed)));
-        assert_eq!(runs, 1);
-    });
 }

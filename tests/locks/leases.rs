@@ -10,7 +10,7 @@ use std::{
 };
 
 use tokio::{sync::Notify, time::timeout};
-use zk_locks::{ConnectOptions, Guard, Lease, Lock, Lost, Status};
+use zk_locks::{Client, ConnectOptions, DurableLock, Guard, Lease, Lock, Lost, Status};
 use zk_testkit::{
     TestServer,
     server::{Config, Member},
@@ -67,26 +67,52 @@ async fn connection_lease_misses_a_partition() {
     assert_eq!(guard.status(), Status::Held);
 }
 
-/// When a process goes on that was stopped, what it has waited for is there, and its timers have not fired yet.
+/// A process that is stopped for an hour while it works under a lock. When it goes on, what it has waited for is there, and
+/// its timers have not fired yet.
+#[derive(Default)]
+struct Stall {
+    seconds_ahead: Arc<AtomicU64>,
+    answer: Notify,
+    went_on: AtomicBool,
+}
+
+impl Stall {
+    async fn client(&self, server: &TestServer) -> Client {
+        let (start, ahead) = (Instant::now(), self.seconds_ahead.clone());
+        let clock = move || start.elapsed() + Duration::from_secs(ahead.load(Ordering::Relaxed));
+        let options = ConnectOptions::new(&server.connect_string()).unwrap().clock(clock);
+        options.connect().await.unwrap()
+    }
+
+    async fn work(&self) {
+        self.answer.notified().await;
+        self.went_on.store(true, Ordering::Relaxed);
+    }
+
+    /// Stops the process in the middle of its work.
+    async fn ends(&self, scope: impl Future<Output = Result<(), Lost>>) {
+        let mut scope = pin!(scope);
+        assert!(timeout(Duration::ZERO, scope.as_mut()).await.is_err(), "there is no answer yet");
+        self.seconds_ahead.store(3600, Ordering::Relaxed);
+        self.answer.notify_one();
+        // Polled before the session's own task is, or any other.
+        assert_eq!(scope.await, Err(Lost::LeaseRanOut));
+        assert!(!self.went_on.load(Ordering::Relaxed));
+    }
+}
+
 #[tokio::test]
 async fn work_stops_if_its_lease_ended_in_a_stall() {
-    let server = TestServer::start().await.unwrap();
-    let (start, seconds_ahead) = (Instant::now(), Arc::new(AtomicU64::new(0)));
-    let ahead = seconds_ahead.clone();
-    let clock = move || start.elapsed() + Duration::from_secs(ahead.load(Ordering::Relaxed));
-    let options = ConnectOptions::new(&server.connect_string()).unwrap().clock(clock);
-    let zk = options.connect().await.unwrap();
+    let (server, stall) = (TestServer::start().await.unwrap(), Stall::default());
+    let zk = stall.client(&server).await;
     let guard = within(Lock::new(&zk, "/l").acquire()).await.unwrap();
-    let answer = Notify::new();
-    let went_on = AtomicBool::new(false);
-    let mut scope = pin!(guard.scope(async {
-        answer.notified().await;
-        went_on.store(true, Ordering::Relaxed);
-    }));
-    assert!(timeout(Duration::ZERO, scope.as_mut()).await.is_err(), "there is no answer yet");
-    seconds_ahead.store(3600, Ordering::Relaxed);
-    answer.notify_one();
-    // Polled before the session's own task is.
-    assert_eq!(scope.await, Err(Lost::LeaseRanOut));
-    assert!(!went_on.load(Ordering::Relaxed));
+    stall.ends(guard.scope(stall.work())).await;
+}
+
+#[tokio::test]
+async fn work_under_a_durable_lock_stops_if_its_lease_ended_in_a_stall() {
+    let (server, stall) = (TestServer::start().await.unwrap(), Stall::default());
+    let zk = stall.client(&server).await;
+    let guard = within(DurableLock::new(&zk, "/l", "me").acquire()).await.unwrap();
+    stall.ends(guard.scope(stall.work())).await;
 }

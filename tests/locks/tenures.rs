@@ -1,21 +1,12 @@
 //! How long durable locks are held: renewals that are answered late, and clocks that run while timers do not.
 
-use std::{
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
-use tokio::{sync::Notify, time::timeout};
-use zk_locks::{ConnectOptions, DurableGuard, DurableLock, Lost, Status};
+use zk_locks::{DurableGuard, DurableLock, Lost, Status};
 use zk_proto::OpCode;
-use zk_testkit::TestServer;
 use zk_tests::network::{Disposition, Name, Network, pass};
 
-use crate::locks::support::{in_virtual_time, within};
+use crate::locks::support::in_virtual_time;
 
 const ME: Name = "me";
 
@@ -88,28 +79,4 @@ fn lost_lock_is_not_renewed() {
         pass(LEASE).await;
         assert_eq!(data(), before);
     });
-}
-
-/// When a process goes on that was stopped, what it has waited for is there, and its timers have not fired yet.
-#[tokio::test]
-async fn work_under_a_durable_lock_stops_if_its_lease_ended_in_a_stall() {
-    let server = TestServer::start().await.unwrap();
-    let (start, seconds_ahead) = (Instant::now(), Arc::new(AtomicU64::new(0)));
-    let ahead = seconds_ahead.clone();
-    let clock = move || start.elapsed() + Duration::from_secs(ahead.load(Ordering::Relaxed));
-    let options = ConnectOptions::new(&server.connect_string()).unwrap().clock(clock);
-    let zk = options.connect().await.unwrap();
-    let guard = within(DurableLock::new(&zk, "/l", "me").acquire()).await.unwrap();
-    let answer = Notify::new();
-    let went_on = AtomicBool::new(false);
-    let mut scope = pin!(guard.scope(async {
-        answer.notified().await;
-        went_on.store(true, Ordering::Relaxed);
-    }));
-    assert!(timeout(Duration::ZERO, scope.as_mut()).await.is_err(), "there is no answer yet");
-    seconds_ahead.store(3600, Ordering::Relaxed);
-    answer.notify_one();
-    // Polled before any task is.
-    assert_eq!(scope.await, Err(Lost::LeaseRanOut));
-    assert!(!went_on.load(Ordering::Relaxed));
 }

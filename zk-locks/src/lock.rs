@@ -77,13 +77,14 @@ impl Builder<Lock> {
     ///
     /// A release is recorded in a node beside the path, `<path>.released`, which is not removed; nor is the path, which
     /// is created as a persistent node. An acquire costs two more reads, in one round trip; a release no more requests
-    /// than without (one more, behind the other, for names without an id); a delay of more than a second one more read, and a listing at each
-    /// [recheck](Builder::recheck). A contender that shares the lock without this setting, or gives up ahead of
-    /// another, looks like a holder that has not released it: the next contender waits in vain. So it does behind a release
-    /// whose record is lost with the connection, though the release itself is repeated and succeeds, and behind a path that
-    /// was [made anew](Builder::rotate_at). The other way round, the first acquire ever with this setting takes the path for a
-    /// new one if servers have deleted it meanwhile, as they do with containers, or if it was deleted together with the node
-    /// beside it. Not for several locks on [one path](Lock::named), and not at the root, which has nothing beside it.
+    /// than without (one more, behind the other, for names without an id); a delay of more than a second one more read,
+    /// and a listing at each [recheck](Builder::recheck). A contender that shares the lock without this setting, or gives
+    /// up ahead of another, looks like a holder that has not released it: the next contender waits in vain. So it does
+    /// behind a release whose record is lost with the connection, though the release itself is repeated and succeeds, and
+    /// behind a path that was [made anew](Builder::rotate_at). The other way round, the first acquire ever with this
+    /// setting takes the path for a new one if servers have deleted it meanwhile, as they do with containers, or if it was
+    /// deleted together with the node beside it. Not for several locks on [one path](Lock::named), and not at the root,
+    /// which has nothing beside it.
     pub const fn lock_delay(mut self, delay: Duration) -> Self {
         self.settings.lock_delay = Some(delay);
         self

@@ -170,8 +170,8 @@ impl<G> Ticket<G> {
     /// used.
     ///
     /// For a few places of interest, not for thousands of waiters: it watches the whole queue, and each change of that
-    /// costs one notification and one listing, and one read where names have no id. It does not hold the ticket's place, and can outlive it.
-    /// [`ahead`](Ticket::ahead) returns what a wait has seen in passing, without a request.
+    /// costs one notification and one listing, and one read where names have no id. It does not hold the ticket's place,
+    /// and can outlive it. [`ahead`](Ticket::ahead) returns what a wait has seen in passing, without a request.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -45,7 +45,7 @@ impl Shared {
         drop(local);
         let waiting = Waiting { shared: self.clone(), number, granted, is_told: false };
         if needs_runner {
-            self.wait_queue.client.spawn(Runner::new(self.clone()).run());
+            Runner::spawn(self);
         } else if is_first {
             self.changed();
         }

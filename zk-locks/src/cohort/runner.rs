@@ -30,11 +30,12 @@ enum Behind {
 }
 
 impl Runner {
-    pub(super) const fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, at_rest: false }
+    pub(super) fn spawn(shared: &Arc<Shared>) {
+        let runner = Self { shared: shared.clone(), at_rest: false };
+        shared.wait_queue.client.spawn(runner.run());
     }
 
-    pub(super) async fn run(mut self) {
+    async fn run(mut self) {
         let (mut backoff, mut pause) = (Backoff::default(), Duration::ZERO);
         loop {
             match self.shared.step() {

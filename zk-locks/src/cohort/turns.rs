@@ -159,7 +159,7 @@ impl Shared {
             self.release_idle(idle);
         }
         if needs_runner {
-            self.wait_queue.client.spawn(Runner::new(self.clone()).run());
+            Runner::spawn(self);
         }
         self.changed();
         None

@@ -198,7 +198,8 @@ impl DurableLock {
             lock: self.clone(),
             client: self.client().for_cleanup(),
             position,
-            seen: (look.version, look.made),
+            version: look.version,
+            made: look.made,
             replaces,
             breaks,
             keeps: self.is_ours(look),
@@ -220,8 +221,10 @@ struct Take {
     lock: DurableLock,
     client: Client,
     position: Option<Position>,
-    /// The version of the node above the grants, and when that was made.
-    seen: (i32, Zxid),
+    /// The version of the node above the grants, as it was seen.
+    version: i32,
+    /// When that node was made.
+    made: Zxid,
     replaces: Vec<(String, i32)>,
     /// Whether the replaced grants are another owner's, and must not have been renewed meanwhile.
     breaks: bool,
@@ -281,7 +284,7 @@ impl Take {
     async fn made(&self, path: &str, id: &str, data: &[u8]) -> Result<Made, AcquireError> {
         let Self { lock, client, position, .. } = self;
         let settings = &lock.queue.settings;
-        let mut multi = client.multi().set_version(&lock.grants, id.as_bytes(), self.seen.0);
+        let mut multi = client.multi().set_version(&lock.grants, id.as_bytes(), self.version);
         for (replaced, version) in &self.replaces {
             multi = match self.breaks {
                 true => multi.delete_version(replaced, *version),
@@ -301,7 +304,7 @@ impl Take {
                     _ => None,
                 });
                 match above {
-                    Some(stat) if stat.czxid == self.seen.1 => Ok(Made::Yes(stat.mzxid)),
+                    Some(stat) if stat.czxid == self.made => Ok(Made::Yes(stat.mzxid)),
                     Some(_) => self.undone(path).await,
                     None => self.found(path).await,
                 }
@@ -327,7 +330,7 @@ impl Take {
         };
         let above = until_answered(|| self.client.exists(&self.lock.grants)).await?;
         match above {
-            Some(above) if above.czxid == self.seen.1 => Ok(Made::Yes(grant.czxid)),
+            Some(above) if above.czxid == self.made => Ok(Made::Yes(grant.czxid)),
             _ => self.undone(path).await,
         }
     }

@@ -5,6 +5,7 @@
 //! | `status` | the state of a lock, in one word |
 //! | `node` | a node that stands for a lock, and its state |
 //! | `owned`, `owner` | what a guard has of it, and who deletes it |
+//! | `recorded` | releases that are recorded for the next contender |
 //! | `keeper` | the task that watches it |
 //! | `upkeep` | which nodes are watched, and from when on |
 //! | `held` | a view of a held lock |
@@ -19,6 +20,7 @@ mod node;
 mod one;
 mod owned;
 mod owner;
+mod recorded;
 mod shared;
 mod status;
 mod upkeep;

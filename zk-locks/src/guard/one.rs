@@ -2,14 +2,10 @@
 
 use std::{fmt, future::Future, pin::pin, sync::OnceLock, time::Duration};
 
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use zk_client::{
-    MultiError, OpResult, OwnedNode, Pending, Rejection, Request, SessionEnd, SessionState, Watch,
-    WriteError,
-};
+use zk_client::{MultiError, OpResult, OwnedNode, Request, Watch, WriteError};
 
-use super::{Held, Keeping, Status, hold::Hold, owner::Owner};
+use super::{Held, Keeping, Status, hold::Hold, owner::Owner, recorded};
 use crate::{
     error::{CheckError, Lost, ReleaseError},
     token::FencingToken,
@@ -330,76 +326,14 @@ impl Guard {
         let Self { cancellation, hold, keeping, node, release_record, held } = self;
         // In drop order.
         drop((cancellation, hold, keeping));
-        // The delete makes sure that the node goes even if this fails.
-        let recorded = release_record.and_then(|record| submitted(&held, &record));
-        let deleted = match recorded {
-            // A task of its own, so that it goes on whether it is waited for or not.
-            Some(recorded) => {
-                let (done, deleted) = oneshot::channel();
-                // The session is not left, nor closed, before that.
-                let client = held.client().for_cleanup();
-                let has_shared_name = held.has_shared_name();
-                held.client().spawn(async move {
-                    let released = deleted_behind(recorded, node, has_shared_name).await;
-                    drop((done.send(released), client));
-                });
-                Err(deleted)
-            }
-            None => Ok(node.delete()),
-        };
+        let deleted = recorded::delete(node, &held, release_record);
         async move {
-            let released = match deleted {
-                Ok(deleted) => deleted.await,
-                // Without a runtime the session is over, and the node with it.
-                Err(deleted) => deleted.await.unwrap_or_else(|_| {
-                    Err(ReleaseError::SessionEnded(match held.client().session().state() {
-                        SessionState::Ended(end) => end,
-                        _ => SessionEnd::Closed,
-                    }))
-                }),
-            };
+            let released = deleted.await;
             // Kept until here: dropping the last client closes the session.
             drop(held);
             released
         }
     }
-}
-
-/// Deletes the node of a lock whose release is being recorded: behind the answer, as a record that has to be written again must
-/// find the node.
-async fn deleted_behind(
-    recorded: Pending<Result<Vec<OpResult>, MultiError>, WriteError>,
-    node: Owner,
-    has_shared_name: bool,
-) -> Result<(), ReleaseError> {
-    match recorded.await {
-        // It has deleted the node, unless others use its name.
-        Ok(Ok(_)) if !has_shared_name => {
-            node.forget();
-            return Ok(());
-        }
-        // Without a node there is nothing to record.
-        Ok(Ok(_) | Err(MultiError { rejection: Rejection::NoNode, .. })) | Err(_) => {}
-        Ok(Err(error)) => tracing::warn!(%error, "release not recorded"),
-    }
-    node.delete().await
-}
-
-/// Submits the record of a release.
-fn submitted(
-    held: &Held,
-    ReleaseRecord { path, record }: &ReleaseRecord,
-) -> Option<Pending<Result<Vec<OpResult>, MultiError>, WriteError>> {
-    let multi = held.client().multi();
-    let multi = match (held.has_shared_name(), held.status()) {
-        (false, _) => multi.delete(held.path()),
-        // It would replace that of a later holder.
-        (true, Status::Lost(_)) => return None,
-        // The node of this name may be another contender's: only the delete that follows looks first. What is recorded is
-        // true without it; if it replaces a later record after all, the next contender waits without need.
-        (true, Status::Held | Status::Suspect { .. }) => multi,
-    };
-    Some(multi.set(path, record.as_bytes()).submit())
 }
 
 /// What is left of a guard whose node is lent for a trade: its hold goes on.

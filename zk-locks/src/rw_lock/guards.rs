@@ -197,8 +197,8 @@ impl WriteGuard {
     /// granted the lock in between.
     ///
     /// The [token](Guard::token) stays that of the write lock: the new node has a larger number than those of writers
-    /// that wait already. One request (three if another client has written into the node), by which the servers make sure that the lock is still held and let others in: a
-    /// reader that asks after this has returned may read.
+    /// that wait already. One request (three if another client has written into the node), by which the servers make sure
+    /// that the lock is still held and let others in: a reader that asks after this has returned may read.
     ///
     /// Work under the write lock is [cancelled](Guard::cancellation_token) first. To observers it is one hold, from the
     /// grant of the write lock to the release of the read lock, and limits of time count from that grant.

@@ -215,10 +215,8 @@ impl Ensemble {
         replica.gives_up = None;
         let alone = replica.up && self.config.read_only_mode && !self.standalone;
         self.retire(member, if alone { Service::Readers } else { Service::Nobody });
-        let begins = alone && self.members.get(member).is_some_and(|it| it.reader.is_none());
-        let reader = if begins { self.reader(now, member) } else { None };
-        if let Some(replica) = self.members.get_mut(member).filter(|_| begins) {
-            replica.reader = reader;
+        if alone {
+            self.serve_readers(now, member);
         }
         if self.leader == Some(member) {
             self.leader = None;

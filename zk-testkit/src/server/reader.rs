@@ -16,9 +16,12 @@ use super::{
 };
 
 impl Ensemble {
-    /// What a member has that begins to serve readers.
-    pub(super) fn reader(&self, now: Time, member: usize) -> Option<Box<Reader>> {
-        let replica = self.members.get(member)?;
+    /// A member begins to serve readers, unless it does already.
+    pub(super) fn serve_readers(&mut self, now: Time, member: usize) {
+        let Some(replica) = self.members.get_mut(member) else { return };
+        if replica.reader.is_some() {
+            return;
+        }
         let mut sessions = self.sessions.none();
         if quirks::readers_take_all_sessions(self.config.release) {
             for (id, timeout) in replica.tree.sessions() {
@@ -26,7 +29,7 @@ impl Ensemble {
             }
         }
         let (tree, applied) = (replica.tree.clone(), replica.applied);
-        Some(Box::new(Reader { tree, applied, sessions }))
+        replica.reader = Some(Box::new(Reader { tree, applied, sessions }));
     }
 
     /// Answers a handshake with a member that serves readers only.

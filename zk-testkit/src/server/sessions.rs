@@ -67,8 +67,7 @@ impl Sessions {
 
     /// The same without any sessions.
     pub(super) fn none(&self) -> Self {
-        let Self { tick, shorten, next, secret, .. } = *self;
-        Self { tick, shorten, all: BTreeMap::new(), buckets: BTreeSet::new(), next, secret }
+        Self { all: BTreeMap::new(), buckets: BTreeSet::new(), ..*self }
     }
 
     pub(super) fn next_id(&mut self) -> SessionId {

@@ -172,17 +172,10 @@ impl Attempt {
             return self.again(id);
         }
         // Another client has deleted this one of several nodes: the others are deleted too.
-        let there = spec.iter().zip(&nodes);
-        let left = there.filter_map(|(node, found)| {
-            let found = found.as_ref()?;
-            let sweep = node.sweep(&found.name);
-            // By now the name may be another client's.
-            let sweep = match node.known_by {
-                KnownBy::Data => sweep.only(found.stat.czxid),
-                KnownBy::Prefix | KnownBy::Name => sweep,
-            };
-            Some(Next::GuaranteedDelete(sweep))
-        });
+        let left = spec
+            .iter()
+            .zip(nodes)
+            .filter_map(|(node, found)| Some(Next::GuaranteedDelete(found?.of(node).deletion())));
         Progress::Incomplete { index: missing, left: left.collect() }
     }
 
