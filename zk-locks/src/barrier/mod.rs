@@ -8,8 +8,9 @@ use zk_client::{Client, CreateMode, EventType, ReadError, Rejection, Watch, Zxid
 use crate::{builder::Builder, error::AcquireError, wait_queue::WaitQueue};
 
 mod double;
+mod participation;
 
-pub use self::double::{DoubleBarrier, Participation};
+pub use self::{double::DoubleBarrier, participation::Participation};
 
 /// A barrier that one client sets, and at which others wait until it is removed.
 ///
